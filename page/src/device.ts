@@ -10,6 +10,6 @@ export { packetOf, Refusal } from "./wire/packet";
 export { configOf, fixedSettings, number, optionsOf, section } from "./wire/settings";
 export { calibrated, epsilonOf } from "./privacy/accounting";
 export { addShare, encodingOf, leastPersonsOf, termsOf } from "./secure/terms";
-export { zeros } from "./secure/ring";
+export { encode, zeros } from "./secure/ring";
 export { uniformOf } from "./privacy/noise";
 export { statisticsOf } from "./privacy/person";

@@ -95,6 +95,8 @@ class Upload:
     """how many gradients each row stands for: negative where a denoising client takes noise out, 0 for a fake mark"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """what the model sends beside the rows: how its dense arrays moved, then small statistics; times ``weight``, too"""
+    clipped: bool = False
+    """whether it was clipped to a privacy budget's norm; it leaves in sums alone, as a count"""
 
     @property
     def bytes(self) -> int:
@@ -122,6 +124,8 @@ class Sums:
     """Σ w s of what the model sends beside the rows"""
     noise: float = 0.0
     """standard deviation of the noise on every entry, where there is noise for differential privacy"""
+    clipped: float = 0.0
+    """of how many people numbers were clipped to a bound; under a privacy budget with noise"""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import VERSION, Survivors, pack, to_bits
-from fedrecplus.parts.privacy import seeded_words
+from fedrecplus.parts.privacy import CLIPPED_SHARE, seeded_words
 from fedrecplus.rounds import start_server
 from fedrecplus.training.privacy import LEDGER, lines_of, spent
 from tests.deploy.in_process import MODEL, InProcessLink, change_terms, serve, stored
@@ -222,6 +222,16 @@ def test_noise_is_large_enough_and_has_room_in_the_ring() -> None:
     assert share * np.sqrt(np.floor(0.7 * NODES)) >= noise.multiplier * config.privacy.settings.clip
     most = (16 * config.channel.settings.bound + 8.0 * share * np.sqrt(NODES)) * encoding.scales
     assert (most < 2**31).all()
+
+
+def test_the_count_of_clipped_persons_leaves_under_the_noise_of_the_rest(tmp_path: Path) -> None:
+    config = noisy_config(privacy__clip=0.05)
+    serve(InProcessLink(begun(tmp_path, config)), tmp_path / "run")
+    terms = sum_terms(config, begun_public(), (30, 4), 0)
+    sd = terms.share(terms.encoding(16, NODES), NODES) * np.sqrt(NODES) / (CLIPPED_SHARE * 0.05)
+    counts = np.array([line["clipped"] for line in stored(tmp_path / "run").lines()])
+    assert (np.abs(counts - RATINGS.clients) < 8 * sd).all()
+    assert (counts != RATINGS.clients).any()
 
 
 def begun_public() -> Any:

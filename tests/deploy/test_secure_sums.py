@@ -344,4 +344,6 @@ def test_a_person_beyond_the_bound_is_clipped_and_the_sum_is_that_of_a_simulatio
     serve(link, tmp_path / "run")
     assert [line["lost"] for line in journal_of(tmp_path / "run")] == [{}, {}]
     assert "are clipped" in caplog.text, "in the node's own log"
+    assert [line["clipped"] for line in stored(tmp_path / "run").lines()] == [RATINGS.clients] * 2
+    assert "100 % of 16 persons were clipped in a round: raise channel.bound" in caplog.text
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))

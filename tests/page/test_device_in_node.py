@@ -22,8 +22,9 @@ from fedrecplus.deploy.wire import (
     sum_terms,
 )
 from fedrecplus.deploy.wire.settings import told_text
+from fedrecplus.parts.channel import encode
 from fedrecplus.parts.privacy import Release, epsilon_of
-from fedrecplus.protocol import Sums
+from fedrecplus.protocol import Sums, Upload
 from fedrecplus.rounds import start_server
 from fedrecplus.web.page.settings import known_settings
 from tests.deploy.browsers import PUBLIC, demonstration
@@ -99,8 +100,8 @@ print(given.map(([content, told, round]) => {
   const array = ([shape, data]) => ({ rows: shape[0], columns: shape[1], data: Float64Array.from(data) });
   const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
   const { config, attached } = request;
-  const { weights, statistic, ...rest } = told;
-  const sums = { ...rest, total: array(told.total), weights: Float64Array.from(weights), statistic: Float64Array.from(statistic) };
+  const [weights, statistic] = [told.weights, told.statistic].map((data) => Float64Array.from(data));
+  const sums = { ...told, total: array(told.total), weights, statistic };
   const first = device.firstState(config, attached.known);
   const second = device.nextState(first, sums, attached.known, config);
   const missed = { ...second, moments: device.momentsOf(second.lastStep, 0, config) };
@@ -133,6 +134,41 @@ def test_the_server_s_step_is_python_s(tmp_path: Path) -> None:
     for found, wanted in zip(run_in_node(tmp_path, STEPS, cases), expected, strict=True):
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+CLIPPED = """
+print(given.map(([content, delta, statistic, clipped]) => {
+  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const terms = device.termsOf(request.config, request.attached, request.round, 7);
+  const data = Float64Array.from(delta.map((value) => value ?? NaN));
+  const table = { rows: 2, columns: 7, data };
+  const beside = { weight: null, statistic: Float64Array.from(statistic), clipped };
+  const upload = { items: Int32Array.of(3, 5), delta: table, ...beside };
+  return Array.from(device.encode(upload, device.encodingOf(terms, 300, 250), 0n).weights);
+}));
+"""
+
+
+def test_whoever_is_clipped_is_counted_alike(tmp_path: Path) -> None:
+    dice, cases, expected = np.random.default_rng(2), [], []
+    plain, noised = demonstration(4), demonstration(4, **NOISED, privacy__epsilon=6.0)
+    for config, most, beside, clipped in [
+        (plain, 1.0, 1.0, False),
+        (plain, 30.0, 1.0, False),
+        (plain, 1.0, 90.0, False),
+        (plain, np.nan, 1.0, False),
+        (noised, 0.1, 0.1, True),
+        (noised, 0.1, 0.1, False),
+    ]:
+        delta = dice.uniform(-1, 1, (2, 7))
+        delta[1, 3] = most
+        upload = Upload(0, np.array([3, 5]), delta, statistic=beside * np.ones(6), clipped=clipped)
+        encoding = sum_terms(config, CATALOGUE.public, (len(CATALOGUE.ids), 7), 1).encoding(300, 250)
+        expected.append(encode(upload, encoding, 0).weights.tolist())
+        told = [None if np.isnan(one) else one for one in delta.ravel().tolist()]
+        cases.append([packet_of(config, 1), told, upload.statistic.tolist(), clipped])
+    assert [bool(weights[-3]) for weights in expected] == [False, True, True, True, True, False]
+    assert run_in_node(tmp_path, CLIPPED, cases) == expected
 
 
 def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:

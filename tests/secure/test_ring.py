@@ -148,7 +148,7 @@ def test_rows_that_are_left_out_are_zero_with_their_weights() -> None:
     vector = encode(upload(0, [0, 1], np.ones((2, 2))), encoding)
     assert vector.moves[0].all()
     assert not vector.moves[1].any()
-    assert vector.weights.astype(bool).tolist() == [True, False, False, True, True]
+    assert vector.weights.astype(bool).tolist() == [True, False, False, False, True, True]
 
 
 def test_a_cohort_that_16_bits_have_no_room_for_is_refused() -> None:
@@ -178,7 +178,7 @@ def test_without_sent_weights_rows_weigh_what_public_counts_let_expect() -> None
     left_out = np.array([False, False, True])
     encoding = encoding_of(layout, np.full(3, 8), 8, 8.0, 4.0, left_out=left_out, expected=expected)
     vectors = [encode(upload(client, [0], np.ones((1, 1)), 2.0), encoding) for client in range(8)]
-    assert layout.bytes_of(3) == 3 * 4 + 2 * 4
+    assert layout.bytes_of(3) == 3 * 4 + 3 * 4
     sums = decode(add_all(vectors, layout), encoding)
     np.testing.assert_allclose(sums.weights, [8.0, 4.0, 0.0], rtol=1e-6)
     assert (sums.overall, sums.clients) == (16.0, 8)

@@ -3,6 +3,8 @@ import { table } from "../engine/linear";
 import type { Contribution } from "../secure/ring";
 import { number, type Part } from "../wire/settings";
 
+/** Of `clip`: what a person whose update is clipped adds beside it. */
+export const CLIPPED_SHARE = 0.1;
 const COUNT_SHARE = 0.8;
 const TYPICAL = 0.7;
 const PERSON_SHARE = 0.1;
@@ -15,15 +17,16 @@ function personWeight(ratings: number, cap: number): number {
   return Math.sqrt(cap / Math.max(ratings, cap));
 }
 
-/** The upload weighed by the person's size and clipped: rows and statistic together have norm `clip` at most. */
+/** The upload weighed by the person's size and clipped: with what is counted, rows and statistic have norm `clip` at most. */
 export function bounded(upload: Contribution, privacy: Part): Contribution {
   const weight = personWeight(upload.items.length, number(privacy, "cap"));
   const finite = (value: number): number => (Number.isFinite(value) ? weight * value : 0);
   const [delta, statistic] = [upload.delta.data.map(finite), upload.statistic.map(finite)];
   const norm = Math.sqrt(squares(delta) + squares(statistic));
-  const clip = number(privacy, "clip");
-  const factor = norm > clip ? (clip / norm) * BELOW : 1;
-  return { ...upload, delta: { ...upload.delta, data: delta.map((value) => factor * value) }, statistic: statistic.map((value) => factor * value), weight: 0 };
+  const most = number(privacy, "clip") * Math.sqrt(1 - CLIPPED_SHARE ** 2);
+  const clipped = norm > most;
+  const factor = clipped ? (most / norm) * BELOW : 1;
+  return { ...upload, delta: { ...upload.delta, data: delta.map((value) => factor * value) }, statistic: statistic.map((value) => factor * value), weight: 0, clipped };
 }
 
 /** The norm that a contribution to the statistics is clipped to. */

@@ -36,6 +36,8 @@ export interface Encoding {
   readonly scales: Float64Array;
   readonly weightScale: number;
   readonly statisticScale: number;
+  /** what a clipped person adds beside the statistic */
+  readonly clippedUnit: number;
 }
 
 /** One person's contribution. */
@@ -45,6 +47,8 @@ export interface Contribution {
   /** null counts once */
   readonly weight: number | null;
   readonly statistic: Float64Array;
+  /** whether it was clipped to a budget's norm */
+  readonly clipped?: boolean;
 }
 
 /** Integers modulo 2^bits. */
@@ -66,12 +70,12 @@ export function ringOptions(config: TrainingConfig): RingOptions {
 
 export function zeros(layout: RingLayout): RingVector {
   const size = layout.items * layout.columns;
-  const weights = new Uint32Array((layout.weights ? layout.items : 0) + layout.statisticSize + 2);
+  const weights = new Uint32Array((layout.weights ? layout.items : 0) + layout.statisticSize + 3);
   return { moves: layout.bits === 16 ? new Uint16Array(size) : new Uint32Array(size), weights };
 }
 
 /** Scales such that everybody's contributions at the bound don't wrap around; `noise` is the room for the devices' own. */
-export function encodingFor(layout: RingLayout, figures: Figures, cohort: number, options: RingOptions, noise: number): Encoding {
+export function encodingFor(layout: RingLayout, figures: Figures, cohort: number, options: RingOptions, noise: number, clippedUnit = options.statisticBound): Encoding {
   const exact = (figures.source === "participants" || figures.source === "secure-sum") && figures.epsilon === null;
   const share = cohort / Math.max(figures.people || cohort, 1);
   const scales = figures.popularity.map((count) => {
@@ -83,7 +87,7 @@ export function encodingFor(layout: RingLayout, figures: Figures, cohort: number
   });
   const ofAll = Math.floor((2 ** (WEIGHT_BITS - 1) - 1) / Math.max(cohort + noise, 1));
   const weightScale = ofAll / options.largestWeight;
-  return { layout, options, scales, weightScale: weightScale >= 1 ? Math.floor(weightScale) : weightScale, statisticScale: ofAll / options.statisticBound };
+  return { layout, options, scales, weightScale: weightScale >= 1 ? Math.floor(weightScale) : weightScale, statisticScale: ofAll / options.statisticBound, clippedUnit };
 }
 
 /** How many contributions at the bound a sum of so many reaches, where they are of both signs. */
@@ -105,10 +109,19 @@ export function encode(upload: Contribution, encoding: Encoding, roundingKey: bi
     }
     if (layout.weights) vector.weights[item] = rint(scales[item]! > 0 ? steps : 0);
   });
-  const beside = vector.weights.length - layout.statisticSize - 2;
+  const beside = vector.weights.length - layout.statisticSize - 3;
   upload.statistic.forEach((value, place) => (vector.weights[beside + place] = rint(within(value, options.statisticBound) * encoding.statisticScale)));
+  vector.weights[beside + layout.statisticSize] = isClipped(upload, options) ? rint(encoding.clippedUnit * encoding.statisticScale) : 0;
   vector.weights.set([rint(steps), 1], vector.weights.length - 2);
   return vector;
+}
+
+/** Whether a number of this upload is clipped, here or before. */
+function isClipped({ delta, statistic, weight, clipped }: Contribution, { bound, statisticBound, largestWeight }: RingOptions): boolean {
+  const beyond = (value: number, most: number): boolean => !(Math.abs(value) <= most);
+  const own = weight ?? 1;
+  const weighs = !(own >= 0 && own <= largestWeight);
+  return clipped || weighs || delta.data.some((value) => beyond(value, bound)) || statistic.some((value) => beyond(value, statisticBound));
 }
 
 /** Both sections, little-endian. */

@@ -1,7 +1,7 @@
 /** What a secure sum adds up, and how it is laid out, scaled and noised: `deploy/wire/ring.py`, `privacy/distributed.py`. */
 import { calibrated, CLOSE } from "../privacy/accounting";
 import { discreteGaussian, type Uniform } from "../privacy/noise";
-import { statisticsNorm } from "../privacy/person";
+import { CLIPPED_SHARE, statisticsNorm } from "../privacy/person";
 import type { Catalogue } from "../wire/catalogue";
 import { Refusal } from "../wire/packet";
 import { rounds, STATISTICS_ROUND } from "../wire/request";
@@ -31,6 +31,8 @@ export interface SumTerms {
   readonly noise: DeviceNoise | null;
   readonly corrupted: number;
   readonly demonstration: boolean;
+  /** what a clipped person adds beside the statistic, under the noise; 0 where nobody is counted */
+  readonly clippedUnit: number;
 }
 
 /** The terms of a round's sum, or of the statistics' before the first round. */
@@ -45,10 +47,11 @@ export function termsOf(config: TrainingConfig, catalogue: Catalogue, round: num
     const norm = statisticsNorm(cap);
     const options = { bound: norm, statisticBound: norm, largestWeight: 1, fewestContributors: 1 };
     const figures = { source: "public", epsilon: null, people: 0, popularity: new Float64Array(items).fill(1) };
-    return { ...common, layout: { items, columns: 2, bits: 32, statisticSize: 2, weights: false }, options, figures, noise };
+    return { ...common, layout: { items, columns: 2, bits: 32, statisticSize: 2, weights: false }, options, figures, noise, clippedUnit: 0 };
   }
   const layout = { items, columns, bits: number(channel, "bits"), statisticSize: statisticSize(config), weights: channel.values["weights"] === "sent" };
-  return { ...common, layout, options: ringOptions(config), figures: { source, epsilon, people, popularity: known.popularity }, noise: noiseOf(config, round) };
+  const [figures, noise] = [{ source, epsilon, people, popularity: known.popularity }, noiseOf(config, round)];
+  return { ...common, layout, options: ringOptions(config), figures, noise, clippedUnit: noise ? CLIPPED_SHARE * noise.norm : 0 };
 }
 
 /** The cap of the statistics' sum, and the devices' noise in it; a refusal where nobody would add any. */
@@ -101,7 +104,7 @@ export function leastNodesOf({ noise, corrupted }: SumTerms): number {
 export function encodingOf(terms: SumTerms, persons: number, nodes: number): Encoding {
   const { noise, options } = terms;
   const room = noise ? Math.max(roomFor(noise, options.bound, nodes), roomFor(noise, options.statisticBound, nodes)) : 0;
-  return encodingFor(terms.layout, terms.figures, persons, options, room);
+  return encodingFor(terms.layout, terms.figures, persons, options, room, noise ? terms.clippedUnit : undefined);
 }
 
 /** A node's share of the noise, added to its vector before any mask. */
@@ -115,8 +118,8 @@ export function addShare(terms: SumTerms, vector: RingVector, encoding: Encoding
     return sigma > 0 ? discreteGaussian(sigma, draw) : 0;
   };
   for (let at = 0; at < vector.moves.length; at++) vector.moves[at]! += drawn(encoding.scales[Math.floor(at / layout.columns)]!);
-  const beside = vector.weights.length - layout.statisticSize - 2;
-  for (let at = 0; at < layout.statisticSize; at++) vector.weights[beside + at]! += drawn(encoding.statisticScale);
+  const beside = vector.weights.length - layout.statisticSize - 3;
+  for (let at = 0; at <= layout.statisticSize; at++) vector.weights[beside + at]! += drawn(encoding.statisticScale);
 }
 
 /** As how many contributions at the bound the ring counts the noise: the same on all devices, or there is no sum. */
@@ -135,7 +138,7 @@ function shareScale(noise: DeviceNoise, multiplier: number, sensitivity: number,
 /** The norm of one device's vector in the ring: each number moves by half a step. */
 function ringSensitivity(noise: DeviceNoise, { scales, layout, statisticScale }: Encoding): number {
   const rows = scales.reduce((total, scale) => (scale > 0 ? total + scale ** -2 : total), 0);
-  const sensitivity = noise.norm + 0.5 * Math.sqrt(layout.columns * rows + layout.statisticSize * statisticScale ** -2);
+  const sensitivity = noise.norm + 0.5 * Math.sqrt(layout.columns * rows + (layout.statisticSize + 1) * statisticScale ** -2);
   if (sensitivity > ROUNDED * noise.norm) throw new Refusal("sum", "rounding to the ring's steps adds too much to a person's norm");
   return sensitivity;
 }

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.parts.channel import RingChannel, SummingChannel
-from fedrecplus.parts.privacy import NEIGHBOURING, ZERO_OUT, BudgetMechanism, ReleasePlan, Words, os_words
+from fedrecplus.parts.privacy import (
+    CLIPPED_SHARE,
+    NEIGHBOURING,
+    ZERO_OUT,
+    BudgetMechanism,
+    ReleasePlan,
+    Words,
+    os_words,
+)
 from fedrecplus.parts.privacy.central import Central
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
@@ -54,7 +62,8 @@ def released(
     privacy, plan = config.privacy, plan_of(config)
     if plan is None:
         return sums
-    vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
+    rows, unit = sums.total.size, CLIPPED_SHARE * privacy.settings.clip
+    vector = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic, [unit * sums.clipped]])
     multiplier, name = plan.rounds[round_number], f"round {round_number}"
     sensitivity = privacy.settings.clip + rounding_norm(sums, config)
     asked = sums.clients if asked is None else asked
@@ -66,7 +75,8 @@ def released(
     return replace(
         sums,
         total=noisy[:rows].reshape(sums.total.shape),
-        statistic=noisy[rows:],
+        statistic=noisy[rows:-1],
+        clipped=float(noisy[-1]) / unit,
         weights=np.asarray(answering * public.popularity, dtype=np.float64),
         overall=1.0,
         clients=1,  # how many there were is not released; a model takes overall/clients, the mean weight
@@ -78,7 +88,7 @@ def rounding_norm(sums: Sums, config: Config) -> float:
     """What a channel's rounding, which comes after clipping, can add to the norm of one client's vector."""
     if not isinstance(config.channel, SummingChannel):
         return 0.0
-    return config.channel.rounding_norm(sums.total.size, sums.statistic.size, sums.clients)
+    return config.channel.rounding_norm(sums.total.size, sums.statistic.size + 1, sums.clients)
 
 
 def with_noise(

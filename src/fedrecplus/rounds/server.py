@@ -177,7 +177,8 @@ def weighted_sum(uploads: Sequence[Upload], weights: Sequence[float], shape: tup
         # a client that weighs itself sends w·Δ
         total[upload.items] += upload.delta if upload.weight is not None else weight * upload.delta
         per_item[upload.items] += weight * (1.0 if upload.counts is None else upload.counts)
-    return Sums(total, per_item, float(sum(weights)), len(uploads), statistic=statistic)
+    clipped = float(sum(upload.clipped for upload in uploads))
+    return Sums(total, per_item, float(sum(weights)), len(uploads), statistic=statistic, clipped=clipped)
 
 
 def weights_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> list[float]:

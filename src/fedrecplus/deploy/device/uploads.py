@@ -21,6 +21,7 @@ def uploads_packet(uploads: Sequence[Upload], columns: int) -> Packet:
         "items": np.concatenate([np.empty(0, np.int64), *(upload.items for upload in uploads)]),
         "delta": np.concatenate([np.empty((0, columns)), *(upload.delta for upload in uploads)]),
         "weights": np.array([np.nan if u.weight is None else u.weight for u in uploads], dtype=np.float64),
+        "clipped": np.array([upload.clipped for upload in uploads], dtype=bool),
         "statistic": np.array([u.statistic for u in uploads], dtype=np.float64).reshape(len(uploads), statistic),
     }
     if any(upload.counts is not None for upload in uploads):
@@ -31,14 +32,15 @@ def uploads_packet(uploads: Sequence[Upload], columns: int) -> Packet:
 
 def uploads_of(packet: Packet) -> list[Upload]:
     """What ``uploads_packet`` packed."""
-    names = ("clients", "rows", "items", "delta", "weights", "statistic")
-    clients, rows, items, delta, weights, statistic = (packet.arrays[name] for name in names)
+    names = ("clients", "rows", "items", "delta", "weights", "statistic", "clipped")
+    clients, rows, items, delta, weights, statistic, clipped = (packet.arrays[name] for name in names)
     counts = packet.arrays.get("counts")
     uploads, first = [], 0
     for place, count in enumerate(rows.tolist()):
         here, weight = slice(first, first + count), float(weights[place])
         own = None if np.isnan(weight) else weight
         marks = None if counts is None else counts[here]
-        uploads.append(Upload(int(clients[place]), items[here], delta[here], own, marks, statistic[place]))
+        beside = (marks, statistic[place], bool(clipped[place]))
+        uploads.append(Upload(int(clients[place]), items[here], delta[here], own, *beside))
         first += count
     return uploads

@@ -52,6 +52,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0
 """seconds between looks for nodes, while too few are here"""
 _REMEMBERED = 20
 """rounds of the journal that are at hand"""
+_MANY = 0.3
+"""share of persons, beyond which a bound that clips them is said to be too small"""
 _MOST_DRAWS = 100
 """cohorts of nobody in a row, before a run says that its settings ask nobody"""
 
@@ -265,5 +267,13 @@ class _ServedRun:
             log.error("round %s: items moved much farther than in the rounds before: %s", state.round, names)
         line |= {"largest_step": float(steps.max(initial=0.0)), "odd_items": odd}
         assert self.sums is not None
+        line |= self._clipped(self.sums, outcome.uploads) if is_secure(self.config) else {}
         self.run.close_round(line, metrics, checkpoint_of(state, self.tally), sum_arrays(self.sums, self.config))
         self.lines = [*self.lines[-_REMEMBERED:], line]
+
+    def _clipped(self, sums: Sums, persons: int) -> dict[str, float]:
+        """Of how many persons numbers were clipped, as it is told in the sum; a budget's clip is meant to be tight."""
+        share = sums.clipped / max(persons, 1)
+        if share > _MANY and self.ledger is None:
+            log.warning("%.0f %% of %s persons were clipped in a round: raise channel.bound", 100 * share, persons)
+        return {"clipped": round(sums.clipped, 1)}

@@ -24,7 +24,7 @@ from fedrecplus.parts.channel import (
     layout_of,
     least_persons,
 )
-from fedrecplus.parts.privacy import Words, distributed, sensitivity
+from fedrecplus.parts.privacy import CLIPPED_SHARE, Words, distributed, sensitivity
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import plan_of
 
@@ -43,6 +43,8 @@ class SumTerms:
     """None where devices add none"""
     corrupted: float = 0.0
     """share of the nodes that may collude with the server: it knows their noise, and takes it off"""
+    clipped_unit: float = 0.0
+    """what a clipped person adds beside the statistic, under the noise; 0 where nobody is counted"""
     demonstration: bool = False
     """whether a sum may be so small that it can be taken apart"""
 
@@ -70,21 +72,21 @@ class SumTerms:
         how, room = self.settings, 0
         if self.noise is not None:
             room = max(self.noise.room(how.bound, nodes), self.noise.room(how.statistic_bound, nodes))
-        silos = max(persons - nodes, 0)
-        return encoding_for(self.layout, self.public, persons, how, senders, silos, room)
+        silos, unit = max(persons - nodes, 0), None if self.noise is None else self.clipped_unit
+        return encoding_for(self.layout, self.public, persons, how, senders, silos, room, unit)
 
     def share(self, encoding: Encoding, nodes: int) -> float:
         """Standard deviation of the noise that each of so many nodes adds; 0 where devices add none."""
         if self.noise is None:
             return 0.0
-        beside = (self.layout.statistic_size, encoding.statistic_scale)
+        beside = (self.layout.statistic_size + 1, encoding.statistic_scale)
         return self.noise.share(encoding.scales, self.layout.columns, beside, nodes)
 
     def add_share(self, vector: RingVector, encoding: Encoding, nodes: int, words: Words) -> None:
         """A node's share of the noise, added to its vector before any mask."""
         if self.noise is None:
             return
-        share, size = self.share(encoding, nodes), self.layout.statistic_size
+        share, size = self.share(encoding, nodes), self.layout.statistic_size + 1
         noise = distributed.ring_noise(vector.moves.shape, share, encoding.scales[:, None], words)
         vector.moves += noise.astype(vector.moves.dtype)
         beside = distributed.ring_noise((size,), share, encoding.statistic_scale, words)
@@ -95,13 +97,13 @@ def sum_terms(config: Config, public: PublicItems, shape: tuple[int, ...], round
     """The terms of a round's sum, or of the statistics' before the first round."""
     if round_number == STATISTICS_ROUND:
         return _statistics_terms(config, len(public.popularity))
-    noise, plan = None, plan_of(config)
+    noise, unit, plan = None, 0.0, plan_of(config)
     if plan is not None and config.privacy.NOISE_ON_DEVICES:
-        noise = distributed.DeviceNoise(
-            plan.rounds[round_number], config.privacy.settings.clip, config.privacy.settings
-        )
+        options = config.privacy.settings
+        noise = distributed.DeviceNoise(plan.rounds[round_number], options.clip, options)
+        unit = CLIPPED_SHARE * options.clip
     ring = config.channel.settings
-    return SumTerms(sum_layout(config, shape), ring, public, noise, ring.corrupted, ring.demonstration)
+    return SumTerms(sum_layout(config, shape), ring, public, noise, ring.corrupted, unit, ring.demonstration)
 
 
 def _statistics_terms(config: Config, items: int) -> SumTerms:
@@ -111,7 +113,7 @@ def _statistics_terms(config: Config, items: int) -> SumTerms:
     nothing = PublicItems(np.zeros((items, 0)), np.ones(items, dtype=np.int64), source="public")
     noise = None if options is None else distributed.DeviceNoise(budget.multiplier, norm, options)
     corrupted, demonstration = config.channel.settings.corrupted, config.channel.demonstration
-    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise, corrupted, demonstration)
+    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise, corrupted, 0.0, demonstration)
 
 
 def statistics_ring(cap: int) -> RingSettings:

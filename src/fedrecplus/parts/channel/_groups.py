@@ -63,6 +63,6 @@ def _added(groups: Sequence[Sums]) -> Sums:
         first = replace(
             first, total=first.total + other.total, weights=first.weights + other.weights,
             overall=first.overall + other.overall, clients=first.clients + other.clients,
-            statistic=first.statistic + other.statistic,
+            statistic=first.statistic + other.statistic, clipped=first.clipped + other.clipped,
         )  # fmt: skip
     return first

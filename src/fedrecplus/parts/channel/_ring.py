@@ -4,9 +4,9 @@ Every channel that adds up masked, shared or noised integers uses this one encod
 
 - *moves*: a row per item, w·Δ, modulo 2^bits (16 or 32). A row's scale depends on how many clients can contribute:
   of a popular row the sum needs range, of a rare one each number can have precision.
-- *weights*, always modulo 2^32: w of each row, where it is sent, then the statistic, the client's weight over all, and
-  the number of persons. Exact Σw of every row in every round would publish who rated what to whoever compares two
-  cohorts; by default the server divides by public counts instead.
+- *weights*, always modulo 2^32: w of each row, where it is sent, then the statistic, whether a number was clipped, the
+  client's weight over all, and the number of persons. Exact Σw of every row in every round would publish who rated
+  what to whoever compares two cohorts; by default the server divides by public counts instead.
 
 A sum is exact up to the rounding of each contribution: to the nearest step of 32 bits; of 16 bits, where most numbers
 are smaller than a step, up or down by chance, so that no sum is shifted. Where no more clients contribute to a row than
@@ -62,7 +62,7 @@ class RingLayout:
 
     def weight_count(self, rows: int) -> int:
         """Numbers in the section of weights: one per row, if they are sent, and those of the whole client."""
-        return rows * self.weights + self.statistic_size + 2
+        return rows * self.weights + self.statistic_size + 3
 
     def bytes_of(self, rows: int) -> int:
         """Size of a vector that spans so many rows."""
@@ -121,6 +121,8 @@ class Encoding:
     statistic_bound: float
     expected: Array
     """of each row, the share of people whose public counts it is in: what the server divides by without sent weights"""
+    clipped_unit: float = 1.0
+    """what a person whose numbers are clipped adds beside the statistic"""
 
     @property
     def by_chance(self) -> bool:
@@ -142,7 +144,7 @@ class RingVector:
     moves: NDArray[Any]
     """rows × columns, unsigned"""
     weights: NDArray[Any]
-    """one per row, where they are sent, then the statistic, the weight over all, and the number of persons"""
+    """one per row, where they are sent, the statistic, clipped or not, the weight over all, the number of persons"""
 
     def add(self, other: RingVector) -> None:
         """Add a vector that spans no rows beyond these."""
@@ -207,6 +209,7 @@ def encoding_of(
     statistic_bound: float = 1.0,
     left_out: NDArray[np.bool_] | None = None,
     expected: Array | None = None,
+    clipped_unit: float | None = None,
 ) -> Encoding:
     """Scales such that ``most`` contributions to a row, each at the bound, don't wrap around.
 
@@ -226,7 +229,7 @@ def encoding_of(
         weight_scale = float(int(weight_scale))  # a weight of 1 is then exact
     return Encoding(
         layout, scales, weight_scale, of_all / statistic_bound, bound, largest_weight, statistic_bound,
-        np.where(scales > 0, expected, 0.0),
+        np.where(scales > 0, expected, 0.0), statistic_bound if clipped_unit is None else clipped_unit,
     )  # fmt: skip
 
 
@@ -248,7 +251,8 @@ def encode(upload: Upload, encoding: Encoding, key: int | None = None) -> RingVe
     vector.moves[places] = _to_ring(moves, layout.dtype)
     if layout.weights:
         vector.weights[places] = _to_ring(np.where(scales > 0, steps, 0.0), "<u4")
-    of_client = np.concatenate([statistic * encoding.statistic_scale, [steps, 1.0]])
+    beside = np.append(statistic, encoding.clipped_unit * is_clipped(upload, encoding))
+    of_client = np.concatenate([beside * encoding.statistic_scale, [steps, 1.0]])
     vector.weights[-len(of_client) :] = _to_ring(of_client, "<u4")
     return vector
 
@@ -264,19 +268,22 @@ def decode(total: RingVector, encoding: Encoding) -> Sums:
     steps = np.divide(1.0, scales, out=np.zeros(count), where=scales > 0)
     weights = total.weights.view("<i4").astype(np.float64)
     overall = float(weights[-2] / encoding.weight_scale)
+    *statistic, clipped = weights[-3 - layout.statistic_size : -2] / encoding.statistic_scale
     return Sums(
         signed * steps[:, None],
         weights[:count] / encoding.weight_scale if layout.weights else overall * encoding.expected,
         overall,
         int(total.weights[-1]),
-        statistic=weights[-2 - layout.statistic_size : -2] / encoding.statistic_scale,
+        statistic=np.array(statistic),
+        clipped=clipped / encoding.clipped_unit if encoding.clipped_unit > 0 else 0.0,
     )
 
 
-def of_steps(sums: Sums, layout: RingLayout) -> RingVector:
-    """Sums that were added up in whole steps, as a ring sum over all rows."""
+def of_steps(sums: Sums, encoding: Encoding) -> RingVector:
+    """Sums that were added up in whole steps, as a ring sum over all rows; people are counted as they are."""
+    layout, clipped = encoding.layout, encoding.clipped_unit * encoding.statistic_scale * sums.clipped
     per_row = sums.weights if layout.weights else sums.weights[:0]
-    weights = np.concatenate([per_row, sums.statistic, [sums.overall, sums.clients]])
+    weights = np.concatenate([per_row, sums.statistic, [clipped, sums.overall, sums.clients]])
     return RingVector(None, _to_ring(sums.total, layout.dtype), _to_ring(weights, "<u4"))
 
 
@@ -303,10 +310,11 @@ def _to_ring(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
 
 
 def is_clipped(upload: Upload, encoding: Encoding) -> bool:
-    """Whether ``encode`` clips a number of this upload: a bound that does it often is too small."""
+    """Whether a number of this upload is clipped, here or before: a bound that does it often is too small."""
     delta, weight, statistic = _clipped(upload, encoding)
     own = 1.0 if upload.weight is None else upload.weight
-    return not (np.array_equal(delta, upload.delta) and weight == own and np.array_equal(statistic, upload.statistic))
+    same = np.array_equal(delta, upload.delta) and weight == own and np.array_equal(statistic, upload.statistic)
+    return upload.clipped or not same
 
 
 def _clipped(upload: Upload, encoding: Encoding) -> tuple[Array, float, Array]:

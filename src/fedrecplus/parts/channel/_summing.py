@@ -94,13 +94,14 @@ def encoding_for(
     senders: Items | None = None,
     silos: int = 0,
     noise: int = 0,
+    clipped_unit: float | None = None,
 ) -> Encoding:
     """The fixed-point numbers of a round, from public figures.
 
     Whole tables: a row's range is made for its public count where that is exact, else for the whole cohort. Where rows
     differ, everybody sees how many clients span a row (``senders``), pseudo items included, and these count; ``silos``
     are the persons beyond one that each of them may speak for. ``noise`` is the room for the devices' own, counted in
-    contributions at the bound.
+    contributions at the bound. ``clipped_unit`` is what a clipped person adds beside the statistic.
     """
     if layout.whole or senders is None:
         # counts of others say little of how many these are, and under a budget counts are weighted and noisy
@@ -115,7 +116,7 @@ def encoding_for(
     expected = public.popularity / max(public.people or cohort, 1)
     return encoding_of(
         layout, most + noise, cohort + noise, settings.bound, settings.largest_weight, settings.statistic_bound,
-        left_out, expected,
+        left_out, expected, clipped_unit,
     )  # fmt: skip
 
 

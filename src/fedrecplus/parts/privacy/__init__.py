@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from fedrecplus.parts.part import Part, S
 from fedrecplus.parts.privacy._accounting import NEIGHBOURING, ZERO_OUT, Release, ReleasePlan, epsilon_of, planned
-from fedrecplus.parts.privacy._budget import Array, BudgetSettings
+from fedrecplus.parts.privacy._budget import CLIPPED_SHARE, Array, BudgetSettings
 from fedrecplus.parts.privacy._checks import check_claim, check_delta
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, os_words, seeded_gaussian, seeded_words
 from fedrecplus.parts.privacy._statistics import Figures, contribution, figures, sensitivity
@@ -16,6 +16,7 @@ from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import Key
 
 __all__ = [
+    "CLIPPED_SHARE",
     "NEIGHBOURING",
     "ZERO_OUT",
     "BudgetMechanism",

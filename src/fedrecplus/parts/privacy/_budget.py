@@ -46,15 +46,22 @@ def person_weight(ratings: int, cap: int) -> float:
     return float(np.sqrt(cap / max(ratings, cap)))
 
 
-def bounded(upload: Upload, settings: BudgetSettings) -> Upload:
-    """The upload weighed by the person's size and clipped: its rows and statistic together have norm ``clip`` at most.
+CLIPPED_SHARE = 0.1
+"""of ``clip``: what a person whose update is clipped adds beside it, to be counted under the same noise"""
 
-    After: McMahan et al. 2018 (flat clipping of a user's whole update)
+
+def bounded(upload: Upload, settings: BudgetSettings) -> Upload:
+    """The upload weighed by the person's size and clipped.
+
+    Its rows, its statistic, and ``CLIPPED_SHARE`` where it is clipped, together have norm ``clip`` at most.
+
+    After: McMahan et al. 2018 (flat clipping of a user's whole update), Andrew et al. 2021 (who is clipped is counted)
     """
     weight = person_weight(len(upload.items), settings.cap)
     delta, statistic = (weight * np.where(np.isfinite(x), x, 0.0) for x in (upload.delta, upload.statistic))
     norm = float(np.sqrt(np.sum(delta**2) + np.sum(statistic**2)))
-    if norm > settings.clip:
-        factor = settings.clip / norm * (1.0 - 1e-12)  # so that rounding can't lift it over the bound
+    most = settings.clip * np.sqrt(1.0 - CLIPPED_SHARE**2)
+    if norm > most:
+        factor = most / norm * (1.0 - 1e-12)  # so that rounding can't lift it over the bound
         delta, statistic = factor * delta, factor * statistic
-    return replace(upload, delta=delta, statistic=statistic)
+    return replace(upload, delta=delta, statistic=statistic, clipped=bool(norm > most))

@@ -73,7 +73,7 @@ def ring_sums(
     sums, U = train(problem, private, message, pseudo, steps, clients)
     warn_of_clipping(int(clipped.sum()), message.round)
     survivors, traffic = secure.without_masks(rows, layout, vanish, message.round, seed, options)
-    total = of_steps(replace(sums, clients=len(survivors)), layout)
+    total = of_steps(replace(sums, clients=len(survivors), clipped=float(clipped.sum())), encoding)
     down = len(clients) * message.bytes + traffic.bytes_down
     return decode(total, encoding), U, RoundReport(len(clients), traffic.bytes_up, down)
 

@@ -1,0 +1,74 @@
+"""How many people's numbers are clipped is added up with the rest: exactly, or under a budget with its noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import Config
+from fedrecplus.engines import engine_of, message_of, prepare
+from fedrecplus.parts.privacy import CLIPPED_SHARE
+from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.rounds import add_up, client_round, released
+from fedrecplus.testing.example import example_config, example_round, small_ratings
+from tests.secure.test_add_up import changes
+
+TIGHT = ("channel.bound=0.2", "channel.least_cohort=3", "channel.fewest_contributors=1")
+BUDGET = (*changes("uniform", "reconstruction", "whole"), "aggregation.weigh_on=server", "statistics.source=secure-sum")
+
+
+def uploads_of(*settings: str) -> tuple[Config, list[Upload], Broadcast]:
+    problem, message, devices = example_round(*settings)
+    uploads = [client_round(message, device, problem.config)[0] for device in devices]
+    return problem.config, uploads, message
+
+
+def beyond(uploads: list[Upload], bound: float) -> int:
+    return sum(bool(np.abs(upload.delta).max(initial=0.0) > bound) for upload in uploads)
+
+
+@pytest.mark.parametrize("masks", ["skipped", "computed"])
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("rule", ["secure", "shares"])
+def test_everybody_with_a_number_beyond_the_bound_counts_once(rule: str, groups: int, masks: str) -> None:
+    more = (f"channel.masks={masks}", f"channel.groups={groups}") if rule == "secure" else (f"channel.shares={masks}",)
+    config, uploads, message = uploads_of(*changes("uniform", "mf", "whole", *TIGHT), f"channel.rule={rule}", *more)
+    wide = replace(uploads[0], delta=np.full_like(uploads[0].delta, np.nan))
+    uploads = [wide, *uploads[1:]]
+    sums, _ = add_up(uploads, message, config)
+    assert sums.clipped == pytest.approx(1 + beyond(uploads[1:], 0.2), abs=1e-6)
+    assert 1 < sums.clipped < len(uploads)
+
+
+def test_both_engines_count_alike() -> None:
+    config = example_config(*changes("uniform", "mf", "whole", *TIGHT))
+    problem = prepare(small_ratings(), config)
+    engines = [engine_of(replace(config, engine=name)) for name in ("reference", "fast")]
+    state = engines[0].start(problem)
+    told = [one.sums(problem, state.private, message_of(problem, state), problem.cohort(0))[0] for one in engines]
+    assert told[0].clipped == pytest.approx(told[1].clipped, abs=1e-6)
+    assert told[0].clipped > 0
+
+
+@pytest.mark.parametrize("rule", ["central", "distributed"])
+def test_under_a_budget_clip_and_count_together_are_within_the_norm(rule: str) -> None:
+    clip = 2.0
+    _, uploads, _ = uploads_of(*BUDGET, f"privacy.rule={rule}", f"privacy.clip={clip}")
+    norms = [np.sqrt((one.delta**2).sum() + (CLIPPED_SHARE * clip * one.clipped) ** 2) for one in uploads]
+    assert {one.clipped for one in uploads} == {True, False}
+    assert max(norms) <= clip
+    assert max(norms) == pytest.approx(clip)
+
+
+def test_a_released_count_has_the_noise_of_every_other_number() -> None:
+    """Over many releases: right on average, and as far off as the sums are, in units of a clipped person."""
+    config, uploads, message = uploads_of(*BUDGET, "privacy.rule=central", "privacy.clip=2")
+    sums, _ = add_up(uploads, message, config)
+    noised = [released(sums, 0, message.public, replace(config, seed=seed)) for seed in range(300)]
+    unit = CLIPPED_SHARE * 2.0
+    counts = np.array([one.clipped for one in noised])
+    expected = noised[0].noise / unit
+    assert counts.std() == pytest.approx(expected, rel=0.15)
+    assert abs(counts.mean() - sums.clipped) < 4 * expected / np.sqrt(len(counts))
