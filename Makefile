@@ -34,7 +34,7 @@ setup-dev: $(DEV) ## the same with what the tests need
 demo: $(CORE) ## train six algorithms on MovieLens-100K, five folds, and print the table
 	@$(VENV)/bin/fedrecplus demo
 
-# The paper as a page and as the tables of docs/paper.md. benchmarks/paper.py has the commands: the paper's own claims,
+# The paper as a page and as the tables of docs/paper*.md. benchmarks/paper.py has the commands: the paper's own claims,
 # figure, heterogeneity and theory, and our presets apart from them. The claims on the paper's second data set too, where
 # it can be had: make paper PAPER_SETS="ml-100k ml-1m" (hours on two cores; on a card: PAPER_FLAGS="--engine cuda").
 PAPER       := runs/paper
@@ -44,7 +44,8 @@ FEDRECPLUS  := $(VENV)/bin/fedrecplus
 paper: $(CORE) ## the paper's claims, figure, heterogeneity and theory as runs/paper/report.html (40 minutes on two cores, estimated)
 	rm -rf $(PAPER)
 	$(PY) -m benchmarks.paper --sets "$(PAPER_SETS)" --out $(PAPER) $(PAPER_FLAGS)
-	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html --title "The paper, measured" --into docs/paper.md
+	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html --title "The paper, measured" \
+	  --into docs/paper.md --into docs/paper-family.md --into docs/paper-heterogeneity.md --into docs/paper-theory.md
 
 # Every protection beside the others: error, lists, bytes, seconds, budgets and attacks, as a page and as the tables of
 # the README. benchmarks/frontier.py has the commands, and runs as many at a time as there are cores.

@@ -47,6 +47,10 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 _EDGES: dict[type[ast.AST], type[ast.AST]] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 
 
+_SILENT = ("strict", "copy")
+"""arguments of ``zip`` and ``astype``"""
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One change of one function."""
@@ -85,9 +89,9 @@ def _inside(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """Body and defaults, without annotations and decorators."""
     defaults = [node for node in (*function.args.defaults, *function.args.kw_defaults) if node is not None]
     for top in (*function.body, *defaults):
-        # zip(…, strict=True) says of its arguments that they are of one length; without it nothing else comes out
-        checks = {id(own.value) for own in ast.walk(top) if isinstance(own, ast.keyword) and own.arg == "strict"}
-        yield from (node for node in ast.walk(top) if id(node) not in checks)
+        # whether lengths are compared and whether numbers are copied changes nothing of what comes out
+        silent = {id(own.value) for own in ast.walk(top) if isinstance(own, ast.keyword) and own.arg in _SILENT}
+        yield from (node for node in ast.walk(top) if id(node) not in silent)
 
 
 def _sites(name: str, function: ast.FunctionDef) -> Iterator[tuple[str, int, int]]:

@@ -91,6 +91,25 @@ def test_folding_in_is_where_the_user_s_steps_come_to_rest(rule: str) -> None:
     np.testing.assert_allclose(X @ U, mean + V @ U[:-1] + U[-1], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("rule", ["mf", "biased-mf"])
+def test_every_rating_s_share_of_the_weights_is_its_part_of_their_solution(rule: str) -> None:
+    """U is linear in what ratings are above the mean and the item's bias; λ counts as often as there are ratings."""
+    problem, message, devices = example_round(f"model.rule={rule}", "model.factors=3", "model.regularisation=0.01")
+    model, public = problem.config.model, message.public
+    device = next(device for device in devices if device.items[0] == 0)
+    X, items, ratings = model.item_columns(message.V.astype(np.float64), public), device.items, device.ratings
+    shares = model.weight_shares(X, items, ratings, public)
+    assert shares.shape == (len(items), X.shape[1])
+    whole = model.fold_in(X, items, ratings, public)
+    free = np.flatnonzero(model.trained_columns())
+    np.testing.assert_allclose(shares.sum(axis=0)[free], whole[free], rtol=0, atol=1e-10)
+    for row in range(len(items)):
+        raised = ratings + 0.5 * (np.arange(len(items)) == row)
+        above = ratings[row] - (X[items[row], 3] if rule == "biased-mf" else 0.0)
+        moved = model.fold_in(X, items, raised, public) - whole
+        np.testing.assert_allclose(shares[row], moved * above / 0.5, rtol=0, atol=1e-9)
+
+
 def test_predictions_are_the_mean_the_biases_and_the_factors_after_more_steps_of_the_user() -> None:
     problem, message, devices = example_round("model.rule=biased-mf", "model.factors=3", "model.learning_rate=0.2")
     model, V, U = problem.config.model, message.V, (device := next(d for d in devices if d.items[0] == 0)).U

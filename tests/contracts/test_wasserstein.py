@@ -231,6 +231,7 @@ def test_a_ring_with_room_for_less_than_the_largest_weight_is_refused() -> None:
     chosen = ("aggregation.rule=wasserstein", "aggregation.weigh_on=client", "channel.rule=secure")
     with pytest.raises(UserError, match="weigh up to 32"):
         check(example_config(*chosen, "channel.largest_weight=8"))
+    check(example_config(*chosen, "channel.largest_weight=32"))
 
 
 @pytest.mark.parametrize(

@@ -368,3 +368,15 @@ def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:
     assert exit_code_of(["audit", "--algorithm", str(run), *quick, *few, "--html", str(pages[2])]) == 0
     for place, section in zip(pages, ("two-by-two", "theory", "frontier"), strict=True):
         assert f'<section id="{section}">' in place.read_text()
+
+
+def test_the_paper_s_preset_is_told_with_its_best_round_and_where_it_ends(tmp_path: Path) -> None:
+    quick = ["--dataset", DATA, "--set", "server.rounds=8", "--set", "evaluation.every=1", "--set", "model.factors=3"]
+    small = ["--set", "model.learning_rate=0.008", "--out", str(tmp_path / "run")]
+    assert typed(["train", "--algorithm", "fedrec+paper", *quick, *small]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    errors = {line["round"]: line["rmse"] for line in lines if "rmse" in line}
+    best = min(errors, key=lambda number: errors[number])
+    found = renewed(f"<!-- course {DATA} -->\n<!-- end -->\n", gather([tmp_path / "run"]))
+    assert f"lowest RMSE, {errors[best]:.4f}, in round {best} " in found
+    assert f"ends after 8 rounds with {errors[8]:.4f}." in found

@@ -1,0 +1,52 @@
+"""Mutants of the paper's code: each differs in one place, and is what runs once it is applied."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+
+import pytest
+
+from benchmarks.mutation import PACKAGE, ROOT, TESTED, Mutant, mutants
+from benchmarks.mutation_runs import apply, run_mutants
+from fedrecplus.experiments.theory import rerun
+
+FILE = "experiments/theory/rerun.py"
+
+
+def of(function: str, change: str) -> Mutant:
+    return next(own for own in mutants(FILE) if (own.function, own.change) == (function, change))
+
+
+@pytest.mark.parametrize("file", ["parts/virtual_ratings/nearest.py", "experiments/theory/unevenness.py"])
+def test_a_mutant_differs_in_one_line_of_its_function(file: str) -> None:
+    whole = ast.unparse(ast.parse((ROOT / PACKAGE / file).read_text(encoding="utf-8"))).splitlines()
+    found = list(mutants(file))
+    assert len({own.source for own in found}) == len(found) > 0
+    for own in found:
+        changed = [line for line in difflib.ndiff(whole, own.source.splitlines()) if line[:1] in "+-"]
+        assert [line[0] for line in changed] == ["-", "+"], own.change
+
+
+def test_whoever_has_imported_a_function_runs_its_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("__code__", "__defaults__", "__kwdefaults__"):
+        monkeypatch.setattr(rerun.looked_at, name, getattr(rerun.looked_at, name))
+    imported = rerun.looked_at
+    assert imported(100, 5) == [0, 1, 3, 10, 32]
+    apply(of("looked_at", "0 → 1"))
+    assert imported(100, 5) == [1, 3, 10, 32]
+
+
+@pytest.mark.whole
+def test_a_change_that_matters_is_noticed_and_one_that_doesn_t_is_not() -> None:
+    """By the doctest of a function, which looks at no run of one round."""
+    asked = [of("looked_at", "0 → 1"), of("looked_at", "count > 1 → count >= 1"), of("open_run", "3 → 4")]
+    fates = {own.change: killer for own, killer in run_mutants(asked, (), 2)}
+    assert "looked_at" in (fates["0 → 1"] or "")
+    assert (fates["count > 1 → count >= 1"], fates["3 → 4"]) == (None, None)
+
+
+def test_every_file_that_is_changed_has_tests() -> None:
+    for file, tests in TESTED.items():
+        assert (ROOT / PACKAGE / file).is_file()
+        assert all((ROOT / path).exists() for path in tests)
