@@ -11,7 +11,7 @@ import fedrecplus as fr
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.errors import DataWarning
 from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
-from fedrecplus.training.choosing import choose
+from fedrecplus.training.choosing import Validated, _cut, choose
 
 
 def tastes(clients: int = 120, items: int = 60, noise: float = 0.02, seed: int = 0) -> Ratings:
@@ -35,9 +35,13 @@ def clicks(ratings: Ratings) -> Ratings:
     return replace(ratings, scale=Scale(0.0, 1.0, 1.0), codes=np.ones_like(ratings.codes))
 
 
+def with_times(ratings: Ratings) -> Ratings:
+    return replace(ratings, timestamps=np.random.default_rng(3).permutation(len(ratings)).astype(np.int64))
+
+
 def test_ratings_with_something_to_learn_take_factors_under_secure_sums() -> None:
     choice = choose(tastes())
-    assert choice.config == fr.preset("fedrec+secure")
+    assert choice.config.algorithm == "fedrec+secure"
     assert "biases RMSE" in choice.why
 
 
@@ -58,11 +62,11 @@ def test_the_preset_biases_is_the_baseline_of_comparisons() -> None:
     assert run.ranking["ndcg@10"] == pytest.approx(ndcg_of_popular(training, test, 4.0))
 
 
-def test_clicks_take_what_lists_better() -> None:
-    choice = choose(clicks(tastes()))
-    figures = {name: float(choice.why.split(f"{name} NDCG@10 ")[1][:6]) for name in ("fedrec+secure", "fcf", "biases")}
-    assert choice.config.algorithm == max(figures, key=figures.__getitem__)
-    assert choice.config.channel.rule == "secure"
+def test_clicks_with_something_to_learn_take_factors_and_lists_beat_popularity() -> None:
+    training, test = fr.split(clicks(tastes()))
+    choice = choose(training)
+    assert choice.config.algorithm == "fedrec+secure"
+    assert fr.train(training, test, choice.config).ranking["ndcg@10"] > ndcg_of_popular(training, test, 4.0)
 
 
 @pytest.mark.parametrize("frame", [tastes(clients=4), clicks(tastes(clients=3))], ids=["ratings", "clicks"])
@@ -83,3 +87,47 @@ def test_settings_of_one_s_own_are_of_one_algorithm() -> None:
     model = fr.FedRec(model__factors=4, server__rounds=2).fit(tastes())
     assert (model.run_.config.algorithm, model.run_.config.server.rounds) == ("fedrec+secure", 2)
     assert not hasattr(model, "choice_")
+
+
+def test_the_cut_leaves_out_what_the_split_does() -> None:
+    ratings = with_times(tastes())
+    fitted, held_out = _cut(ratings, 0, "time:0.1")
+    assert fitted.timestamps.max() < held_out.timestamps.min()
+    assert (np.diff(_cut(ratings, 0, "last:2")[1].indptr) == 2).all()
+    fitted, held_out = _cut(ratings, 0, "cold-users")
+    assert not (np.diff(fitted.indptr).astype(bool) & np.diff(held_out.indptr).astype(bool)).any()
+
+
+def test_a_training_part_of_one_moment_is_cut_by_chance() -> None:
+    ratings = tastes()
+    same = replace(ratings, timestamps=np.zeros(len(ratings), np.int64))
+    assert len(_cut(same, 0, "time:0.2")[1]) == round(0.1 * len(ratings))
+
+
+@pytest.mark.parametrize("how", ["random", "time:0.1", "last:1", "cold-users", "cold-items"])
+def test_the_default_is_no_worse_than_biases_on_any_split(how: str) -> None:
+    training, test = fr.split(with_times(tastes()), how=how)
+    run = fr.train(training, test, choose(training, how=how).config)
+    assert run.rmse <= 1.02 * rmse_of_means(training, test)
+
+
+def found(rmse: float, ndcg: float, spread: float = 0.0) -> Validated:
+    by_client = ndcg + spread * np.random.default_rng(0).normal(size=500)
+    return Validated(fr.preset("fedrec+secure"), rmse, ndcg, by_client, 0.0)
+
+
+def test_more_columns_must_be_worth_their_bytes() -> None:
+    small = found(0.9, 0.2)
+    assert not found(0.899, 0.205).is_worth_more_than(small)
+    assert found(0.895, 0.2).is_worth_more_than(small)
+    assert found(0.9, 0.21).is_worth_more_than(small)
+    assert not found(0.91, 0.21).is_worth_more_than(small)
+    assert not found(0.9, 0.21, spread=0.3).is_worth_more_than(small)
+    assert found(0.9, 0.3, spread=0.3).is_worth_more_than(small)
+
+
+def test_a_choice_costs_less_than_two_trainings_of_the_preset() -> None:
+    ratings = tastes()
+    choice = choose(ratings)
+    run = fr.train(ratings, None, "fedrec+secure")
+    assert 0 < choice.bytes_up <= 2 * run.result["bytes_up_per_client_round"] * run.result["rounds"]

@@ -123,9 +123,8 @@ def train_command(
 ) -> None:
     """Train one algorithm and test it on the fold that was left out.
 
-    Without --algorithm a validation cut of the training ratings says what suits them: fedrec+secure for ratings, that
-    or fcf under secure sums for clicks, and biases with popular items where neither is better. That takes about as
-    long again.
+    Without --algorithm a validation cut of the training ratings says what suits them: fedrec+secure, or biases
+    with popular items where it is no better. The cut leaves out what --split does. That takes about as long again.
 
     \b
     Examples:
@@ -186,7 +185,7 @@ def train_command(
     about = data.to_dict()
     if unnamed:
         judged = replace(named, evaluation=chosen.evaluation)
-        chosen, about["choice"] = _what_suits(training, start, chosen, changed=chosen != judged)
+        chosen, about["choice"] = _what_suits(training, start, chosen, data.split, changed=chosen != judged)
         chosen = replace(chosen, evaluation=judged.evaluation)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
@@ -214,10 +213,10 @@ def train_command(
         _say_what_is_better(run, training, test)
 
 
-def _what_suits(training: Ratings, start: Config, chosen: Config, *, changed: bool) -> tuple[Config, str]:
+def _what_suits(training: Ratings, start: Config, chosen: Config, how: Split, *, changed: bool) -> tuple[Config, str]:
     """The settings that suit the ratings, or the ones that were changed, and why; it is said, too."""
     choice = Choice(chosen, "with settings of your own; nothing else was tried") if changed else None
-    choice = choice or choose(training, start.seed)
+    choice = choice or choose(training, start.seed, how)
     tell(f"algorithm: {choice.config.algorithm}: {choice.why}")
     return choice.config, choice.why
 

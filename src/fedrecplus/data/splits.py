@@ -123,9 +123,19 @@ def split(
     return ratings.where(numbers != fold), ratings.where(numbers == fold)
 
 
-def validation_cut(train: RatingsLike, share: float = 0.1, seed: int = 0) -> tuple[Ratings, Ratings]:
-    """A training part in two: what is left to fit on, and a random share (at least a rating) to choose settings by."""
-    train = load(train)
+def validation_cut(
+    train: RatingsLike, share: float = 0.1, seed: int = 0, how: str | Split = "random"
+) -> tuple[Ratings, Ratings]:
+    """A training part in two: what is left to fit on, and a random share (at least a rating) to choose settings by.
+
+    Where the split leaves out the latest, the last of each person or the cold, the cut does so, too: settings are
+    chosen by what they will be asked for.
+    """
+    train, way = load(train), Split.parse(how)
+    if way.kind in _SIZES:
+        return split(train, 0, 1, seed, way)
+    if way.kind in ("cold-users", "cold-items"):
+        return split(train, 0, max(2, round(1 / share)), seed, way)
     if not 0.0 < share < 1.0 or len(train) < 2:
         raise UserError(
             f"a share of {share:g} can't be cut from {len(train):,} ratings",

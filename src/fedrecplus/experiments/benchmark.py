@@ -90,6 +90,8 @@ class BenchmarkTask:
     test: Ratings
     seed: int
     negatives: Candidates | None = None
+    how: str = "random"
+    """the split, as ``--split`` has it"""
 
 
 def benchmark_named(name: str) -> Benchmark:
@@ -111,7 +113,7 @@ def task_of(benchmark: Benchmark, seed: int, folder: Path | None) -> BenchmarkTa
         negatives = _given(ratings, held_out) if "negatives" in held_out.columns else None
     way = Split.parse(benchmark.how)
     training, test = split(ratings, 0, benchmark.folds, seed, way)
-    return BenchmarkTask(training, test, seed, negatives)
+    return BenchmarkTask(training, test, seed, negatives, benchmark.how)
 
 
 def _ratings(benchmark: Benchmark, options: FileOptions, folder: Path | None) -> Ratings:
@@ -166,7 +168,7 @@ def systems(benchmark: Benchmark) -> dict[str, Callable[[BenchmarkTask], dict[st
 
 def _default(task: BenchmarkTask) -> dict[str, Any]:
     began = time.perf_counter()
-    choice = choose(task.training, task.seed)
+    choice = choose(task.training, task.seed, task.how)
     return {**_trained(task, choice.config), "choice": choice.why, "seconds": time.perf_counter() - began}
 
 

@@ -137,7 +137,7 @@ def _run(ratings: Ratings, folds: int, how: Split, resume: bool, job: Job, tell:
             return _failed(job, training, f"{type(error).__name__}: {error}", watch)
     config, about = job.config, {"dataset": ratings.name, "folds": folds, "split": str(how)}
     if job.algorithm == AUTO:
-        choice = choose(training, config.seed)
+        choice = choose(training, config.seed, how)
         config, about["choice"] = replace(choice.config, evaluation=config.evaluation), choice.why
     run = train(
         training,

@@ -79,18 +79,9 @@ def cut(
     cut_seed: int | None = None,
     how: Split = Split(),  # noqa: B008 -- it can't be changed
 ) -> Cut:
-    """A validation cut of the ratings outside one fold of a split; ``cut_seed`` draws it, ``seed`` if not given.
-
-    Where the split leaves out the latest, the last of each person or the cold, the cut does so, too: settings are
-    chosen by what they will be asked for.
-    """
+    """A validation cut of the ratings outside one fold of a split; ``cut_seed`` draws it, ``seed`` if not given."""
     training, _ = split(ratings, fold, FOLDS, seed, how)
-    drawn = seed if cut_seed is None else cut_seed
-    if how.kind in ("time", "last"):
-        return Cut(*split(training, 0, FOLDS, drawn, how))
-    if how.kind in ("cold-users", "cold-items"):
-        return Cut(*split(training, 0, max(2, round(1 / share)), drawn, how))
-    return Cut(*validation_cut(training, share, drawn))
+    return Cut(*validation_cut(training, share, seed if cut_seed is None else cut_seed, how))
 
 
 def evaluations(

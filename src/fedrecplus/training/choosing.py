@@ -1,12 +1,14 @@
-"""Which algorithm suits the data at hand, where none is named: by what the data are, and by a validation cut of them.
+"""Which settings suit the data at hand, where no algorithm is named: by what the data are, and by a validation cut.
 
-Ratings take `fedrec+secure`. Clicks take it, or federated collaborative filtering, whichever lists better. Whatever is
-no better than biases and popular items falls back on `biases`. All run under secure sums.
+`fedrec+secure` is tried in two sizes, for a few rounds each. Whatever is no better than biases and popular items falls
+back on `biases`. All run under secure sums, and each device adds up the errors and lists of what it holds out.
+
+Ours: few rounds order sizes as many do, and the choice costs no more than the training that comes after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +17,24 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, assign, preset, with_channel
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.data.splits import validation_cut
+from fedrecplus.data.splits import Split, validation_cut
+from fedrecplus.errors import UserError
 from fedrecplus.training.loop import train
 from fedrecplus.training.measures import evaluate
 
 AUTO = "auto"
 """in place of an algorithm's name"""
-RATINGS, FALLBACK, FCF = "fedrec+secure", "biases", "fcf"
+RATINGS, FALLBACK = "fedrec+secure", "biases"
+WIDE = ("model.factors=40", "model.interaction_factors=64", "model.interaction_item_ridge=0.5", "server.rounds=25")
+"""the second size: for much data, or for items that few people chose and that have little in common"""
 _SHARE = 0.1
 """of the ratings that is held out"""
+_PROBE = 5
+"""rounds in which sizes are compared"""
 _SURE = 2.0
 """standard errors: with few people lists differ by chance, and what predicts better is not given up for that"""
-_FEW_ROUNDS = 20
-"""of FCF in the validation: its lists are near their best by then, and a round takes rows of all items"""
+_WORTH = {"rmse": 0.004, "ndcg": 0.04}
+"""a share of RMSE, or of NDCG@10, that must be gained for two to three times the bytes"""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ class Choice:
 
     config: Config
     why: str
+    bytes_up: float = 0.0
+    """that a client sent for the choice, on average"""
 
 
 @dataclass(frozen=True)
@@ -48,39 +57,70 @@ class Validated:
     ndcg: float
     ndcg_by_client: NDArray[np.float64]
     """NaN for who has nothing held out"""
+    bytes_up: float
 
     @property
     def figures(self) -> str:
         """For people."""
         error = "" if self.rmse is None else f"RMSE {self.rmse:.4f}, "
-        return f"{self.config.algorithm} {error}NDCG@10 {self.ndcg:.4f}"
+        columns = f" with {self.config.model.columns} columns" if self.config.algorithm == RATINGS else ""
+        return f"{self.config.algorithm}{columns} {error}NDCG@10 {self.ndcg:.4f}"
 
     def beats(self, plain: Validated) -> bool:
         """Whether it is better by ratings and its lists not surely worse; of clicks, whether its lists are better."""
         if self.rmse is None or plain.rmse is None:
             return self.ndcg >= plain.ndcg
-        lead = self.ndcg_by_client - plain.ndcg_by_client
+        lead, doubt = self._lead(plain)
+        return self.rmse < plain.rmse and lead >= -doubt
+
+    def is_worth_more_than(self, small: Validated) -> bool:
+        """Whether errors or lists gain what more bytes should, and neither is surely worse."""
+        lead, doubt = self._lead(small)
+        error, before = (self.rmse, small.rmse) if self.rmse is not None and small.rmse is not None else (0.0, 0.0)
+        better_lists = lead > max(doubt, _WORTH["ndcg"] * small.ndcg)
+        better_ratings = error < (1.0 - _WORTH["rmse"]) * before
+        return (better_lists and error <= (1.0 + _WORTH["rmse"]) * before) or (better_ratings and lead >= -doubt)
+
+    def _lead(self, other: Validated) -> tuple[float, float]:
+        """By how much its lists are better, and how much of that may be chance."""
+        lead = self.ndcg_by_client - other.ndcg_by_client
         lead = lead[np.isfinite(lead)]
-        doubt = _SURE * float(lead.std()) / np.sqrt(max(len(lead), 1)) if len(lead) else 0.0
-        return self.rmse < plain.rmse and self.ndcg >= plain.ndcg - doubt
+        return (float(lead.mean()), _SURE * float(lead.std()) / np.sqrt(len(lead))) if len(lead) else (0.0, 0.0)
 
 
-def choose(ratings: Ratings, seed: int = 0, *, validate: bool = True) -> Choice:
-    """The settings that suit these ratings; without ``validate`` by what the data are alone."""
+def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, validate: bool = True) -> Choice:
+    """The settings that suit these ratings, for a test part that is split off as ``how`` says.
+
+    Without ``validate`` by what the data are alone.
+    """
     people = _people(ratings)
-    suited = [assign(config, [f"seed={seed}"]) for config in _suited(ratings)]
-    plain = assign(preset(FALLBACK), [f"seed={seed}"])
-    if min(people, _people(_cut(ratings, seed)[0])) < plain.channel.least_cohort:
+    suited, plain = (assign(preset(name), [f"seed={seed}"]) for name in (RATINGS, FALLBACK))
+    fitted, held_out = _cut(ratings, seed, how)
+    if min(people, _people(fitted)) < plain.channel.least_cohort:
         clear = assign(with_channel(plain, "clear"), ["statistics.source=participants"])
         return Choice(clear, f"{people} people are too few to learn from each other, or to hide in a sum: biases alone")
     kind = "clicks" if ratings.likes_alone else "ratings"
     if not validate or isinstance(ratings, ShardedRatings):
-        return Choice(suited[0], f"it suits {kind}; nothing else was tried")
-    best, *others = _ranked([_validated(config, ratings, seed) for config in [*suited, plain]], plain.algorithm)
-    config = next((one for one in [*suited, plain] if one.algorithm == best.config.algorithm), plain)
-    beside = "; ".join(one.figures for one in others)
-    reason = "nothing else has both better ratings and lists as good for" if config is plain else "the best for"
-    return Choice(config, f"{reason} {kind} on a validation cut: {best.figures}; {beside}")
+        return Choice(suited, f"it suits {kind}; nothing else was tried")
+    return _validated_choice(suited, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
+
+
+def _validated_choice(
+    suited: Config, plain: Config, kind: str, validated: Callable[[Config, int], Validated]
+) -> Choice:
+    """Of two sizes the one that is worth its bytes, unless biases are better after all its rounds, too."""
+    small, wide = (validated(config, _PROBE) for config in (suited, assign(suited, list(WIDE))))
+    means = validated(plain, plain.server.rounds)
+    best = wide if wide.is_worth_more_than(small) else small
+    tried = [small, wide, means]
+    if not best.beats(means):
+        best = validated(best.config, best.config.server.rounds)
+        tried.append(best)
+    chosen = best if best.beats(means) else means
+    beside = "; ".join(one.figures for one in tried if one is not chosen)
+    reason = "nothing else has both better ratings and lists as good for" if chosen is means else "the best for"
+    why = f"{reason} {kind} on a validation cut: {chosen.figures}; {beside}"
+    return Choice(chosen.config, why, sum(one.bytes_up for one in tried))
 
 
 def _people(ratings: Ratings) -> int:
@@ -88,33 +128,22 @@ def _people(ratings: Ratings) -> int:
     return int(np.count_nonzero(np.diff(ratings.indptr)))
 
 
-def _cut(ratings: Ratings, seed: int) -> tuple[Ratings, Ratings]:
-    """What candidates are fitted to, and what they are judged by; of shards and single ratings nothing is held out."""
+def _cut(ratings: Ratings, seed: int, how: str | Split) -> tuple[Ratings, Ratings]:
+    """What candidates are fitted to, and what they are judged by; of shards and single ratings nothing is held out.
+
+    A random cut where the training part can't be split as the test was: all of one moment, or nobody with two ratings.
+    """
     if isinstance(ratings, ShardedRatings) or len(ratings) < 2:
         return ratings, ratings
-    return validation_cut(ratings, _SHARE, seed)
+    try:
+        return validation_cut(ratings, _SHARE, seed, how)
+    except UserError:
+        return validation_cut(ratings, _SHARE, seed)
 
 
-def _suited(ratings: Ratings) -> list[Config]:
-    """What suits the data by what they are, the first before the others."""
-    if not ratings.likes_alone:
-        return [preset(RATINGS)]
-    fcf = with_channel(preset(FCF), "secure", "whole")
-    return [preset(RATINGS), assign(fcf, ["channel.weights=sent", "channel.bound=64", "statistics.source=secure-sum"])]
-
-
-def _validated(config: Config, ratings: Ratings, seed: int) -> Validated:
-    fitted, held_out = _cut(ratings, seed)
-    rounds = min(config.server.rounds, _FEW_ROUNDS) if config.algorithm == FCF else config.server.rounds
-    short = assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"])
-    run = train(fitted, held_out, short)
+def _validated(config: Config, fitted: Ratings, held_out: Ratings, rounds: int) -> Validated:
+    run = train(fitted, held_out, assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"]))
     by_client = evaluate(run, fitted, held_out).ndcg_by_client
-    return Validated(config, run.result["rmse"], (run.result["ranking"] or {}).get("ndcg@10") or 0.0, by_client)
-
-
-def _ranked(candidates: Sequence[Validated], fallback: str) -> list[Validated]:
-    """The best first: whatever beats the fallback, by its lists; else the fallback."""
-    plain = next(one for one in candidates if one.config.algorithm == fallback)
-    able = sorted((one for one in candidates if one.beats(plain) and one is not plain), key=lambda one: -one.ndcg)
-    best = able[0] if able else plain
-    return [best, *(one for one in candidates if one is not best)]
+    sent = run.result["bytes_up_per_client_round"] * run.result["rounds"]
+    ndcg = (run.result["ranking"] or {}).get("ndcg@10") or 0.0
+    return Validated(config, run.result["rmse"], ndcg, by_client, sent)

@@ -61,6 +61,9 @@ class Settings(PublicSettings):
     """Options of the model."""
 
     interaction_factors: Annotated[int, number(1, 4096, "d, columns of W")] = 32
+    interaction_item_ridge: Annotated[
+        float, number(0, 1e3, "λ_w, ridge of a row of W, times √(people who chose it + 4 × those of the average item)")
+    ] = 1.15
     from_rating: ClassVar[float] = 1.0
     """ratings from here up, on the standard scale 1–5, are choices; or from the mean up, where lower"""
     confidence_slope: ClassVar[float] = 0.35
@@ -71,8 +74,6 @@ class Settings(PublicSettings):
     """λ, ridge of u, times √(choices + a × items)"""
     following_ridge: ClassVar[float] = 0.005
     """λ where lists follow what was chosen last"""
-    interaction_item_ridge: ClassVar[float] = 1.15
-    """λ_w, ridge of a row of W, times √(people who chose it + 4 × those who chose the average item)"""
     interaction_curvature: ClassVar[float] = 2.0
     """κ, how much more alike those are who chose an item than everybody: damps its steps"""
     popular_choices: ClassVar[float] = 1.0
