@@ -108,22 +108,20 @@ def test_a_training_part_of_one_moment_is_cut_by_chance() -> None:
 def test_the_default_is_no_worse_than_biases_on_any_split(how: str) -> None:
     training, test = fr.split(with_times(tastes()), how=how)
     run = fr.train(training, test, choose(training, how=how).config)
-    assert run.rmse <= 1.02 * rmse_of_means(training, test)
+    assert run.rmse <= 1.03 * rmse_of_means(training, test)
 
 
-def found(rmse: float, ndcg: float, spread: float = 0.0) -> Validated:
-    by_client = ndcg + spread * np.random.default_rng(0).normal(size=500)
-    return Validated(fr.preset("fedrec+secure"), rmse, ndcg, by_client, 0.0)
+def found(rmse: float | None, ndcg: float) -> Validated:
+    return Validated(fr.preset("fedrec+secure"), rmse, ndcg, np.full(5, ndcg), 0.0)
 
 
-def test_more_columns_must_be_worth_their_bytes() -> None:
-    small = found(0.9, 0.2)
-    assert not found(0.899, 0.205).is_worth_more_than(small)
-    assert found(0.895, 0.2).is_worth_more_than(small)
-    assert found(0.9, 0.21).is_worth_more_than(small)
-    assert not found(0.91, 0.21).is_worth_more_than(small)
-    assert not found(0.9, 0.21, spread=0.3).is_worth_more_than(small)
-    assert found(0.9, 0.3, spread=0.3).is_worth_more_than(small)
+def test_more_columns_are_taken_where_few_rounds_of_them_are_nearly_as_good() -> None:
+    small, clicks_alone = found(0.9, 0.2), found(None, 0.2)
+    assert found(0.902, 0.195).keeps_up_with(small)
+    assert not found(0.91, 0.3).keeps_up_with(small)
+    assert not found(0.8, 0.18).keeps_up_with(small)
+    assert found(None, 0.195).keeps_up_with(clicks_alone)
+    assert not found(None, 0.18).keeps_up_with(clicks_alone)
 
 
 def test_a_choice_costs_less_than_two_trainings_of_the_preset() -> None:

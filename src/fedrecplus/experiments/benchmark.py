@@ -169,7 +169,9 @@ def systems(benchmark: Benchmark) -> dict[str, Callable[[BenchmarkTask], dict[st
 def _default(task: BenchmarkTask) -> dict[str, Any]:
     began = time.perf_counter()
     choice = choose(task.training, task.seed, task.how)
-    return {**_trained(task, choice.config), "choice": choice.why, "seconds": time.perf_counter() - began}
+    row = _trained(task, choice.config)
+    spent = {"kb_up": row["kb_up"] + choice.bytes_up / 1000, "seconds": time.perf_counter() - began}
+    return {**row, "choice": choice.why, **spent}
 
 
 def _as_clicks(task: BenchmarkTask) -> dict[str, Any]:

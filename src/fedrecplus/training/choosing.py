@@ -31,10 +31,12 @@ _SHARE = 0.1
 """of the ratings that is held out"""
 _PROBE = 5
 """rounds in which sizes are compared"""
+_MORE = 12
+"""rounds of the small size, where biases are better than a few of them"""
 _SURE = 2.0
 """standard errors: with few people lists differ by chance, and what predicts better is not given up for that"""
-_WORTH = {"rmse": 0.004, "ndcg": 0.04}
-"""a share of RMSE, or of NDCG@10, that must be gained for two to three times the bytes"""
+_BEHIND = {"rmse": 0.004, "ndcg": 0.04}
+"""shares of RMSE and NDCG@10 that the wide size may be behind: more columns take more rounds to learn"""
 
 
 @dataclass(frozen=True)
@@ -70,22 +72,16 @@ class Validated:
         """Whether it is better by ratings and its lists not surely worse; of clicks, whether its lists are better."""
         if self.rmse is None or plain.rmse is None:
             return self.ndcg >= plain.ndcg
-        lead, doubt = self._lead(plain)
-        return self.rmse < plain.rmse and lead >= -doubt
-
-    def is_worth_more_than(self, small: Validated) -> bool:
-        """Whether errors or lists gain what more bytes should, and neither is surely worse."""
-        lead, doubt = self._lead(small)
-        error, before = (self.rmse, small.rmse) if self.rmse is not None and small.rmse is not None else (0.0, 0.0)
-        better_lists = lead > max(doubt, _WORTH["ndcg"] * small.ndcg)
-        better_ratings = error < (1.0 - _WORTH["rmse"]) * before
-        return (better_lists and error <= (1.0 + _WORTH["rmse"]) * before) or (better_ratings and lead >= -doubt)
-
-    def _lead(self, other: Validated) -> tuple[float, float]:
-        """By how much its lists are better, and how much of that may be chance."""
-        lead = self.ndcg_by_client - other.ndcg_by_client
+        lead = self.ndcg_by_client - plain.ndcg_by_client
         lead = lead[np.isfinite(lead)]
-        return (float(lead.mean()), _SURE * float(lead.std()) / np.sqrt(len(lead))) if len(lead) else (0.0, 0.0)
+        doubt = _SURE * float(lead.std()) / np.sqrt(max(len(lead), 1)) if len(lead) else 0.0
+        return self.rmse < plain.rmse and self.ndcg >= plain.ndcg - doubt
+
+    def keeps_up_with(self, small: Validated) -> bool:
+        """Whether it is so near after few rounds that more of them will take it beyond."""
+        lists = self.ndcg >= (1.0 - _BEHIND["ndcg"]) * small.ndcg
+        ratings = self.rmse is None or small.rmse is None or self.rmse <= (1.0 + _BEHIND["rmse"]) * small.rmse
+        return lists and ratings
 
 
 def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, validate: bool = True) -> Choice:
@@ -108,13 +104,13 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
 def _validated_choice(
     suited: Config, plain: Config, kind: str, validated: Callable[[Config, int], Validated]
 ) -> Choice:
-    """Of two sizes the one that is worth its bytes, unless biases are better after all its rounds, too."""
+    """The wide size where it keeps up, else the small; biases where they are better than more rounds, too."""
     small, wide = (validated(config, _PROBE) for config in (suited, assign(suited, list(WIDE))))
     means = validated(plain, plain.server.rounds)
-    best = wide if wide.is_worth_more_than(small) else small
+    best = wide if wide.keeps_up_with(small) else small
     tried = [small, wide, means]
     if not best.beats(means):
-        best = validated(best.config, best.config.server.rounds)
+        best = validated(suited, _MORE)
         tried.append(best)
     chosen = best if best.beats(means) else means
     beside = "; ".join(one.figures for one in tried if one is not chosen)
