@@ -111,17 +111,19 @@ def test_the_default_is_no_worse_than_biases_on_any_split(how: str) -> None:
     assert run.rmse <= 1.03 * rmse_of_means(training, test)
 
 
-def found(rmse: float | None, ndcg: float) -> Validated:
-    return Validated(fr.preset("fedrec+secure"), rmse, ndcg, np.full(5, ndcg), 0.0)
+def found(rmse: float | None, ndcg: float, spread: float = 0.0) -> Validated:
+    by_client = ndcg + spread * np.random.default_rng(0).normal(size=500)
+    return Validated(fr.preset("fedrec+secure"), rmse, ndcg, by_client, 0.0)
 
 
-def test_more_columns_are_taken_where_few_rounds_of_them_are_nearly_as_good() -> None:
+def test_more_columns_must_be_worth_their_bytes() -> None:
     small, clicks_alone = found(0.9, 0.2), found(None, 0.2)
-    assert found(0.902, 0.195).keeps_up_with(small)
-    assert not found(0.91, 0.3).keeps_up_with(small)
-    assert not found(0.8, 0.18).keeps_up_with(small)
-    assert found(None, 0.195).keeps_up_with(clicks_alone)
-    assert not found(None, 0.18).keeps_up_with(clicks_alone)
+    assert found(0.9, 0.23).is_worth_more_than(small)
+    assert not found(0.9, 0.21).is_worth_more_than(small)
+    assert not found(0.91, 0.23).is_worth_more_than(small)
+    assert not found(0.9, 0.23, spread=0.5).is_worth_more_than(small)
+    assert found(None, 0.23).is_worth_more_than(clicks_alone)
+    assert not found(None, 0.21).is_worth_more_than(clicks_alone)
 
 
 def test_a_choice_costs_less_than_two_trainings_of_the_preset() -> None:

@@ -25,8 +25,8 @@ from fedrecplus.training.measures import evaluate
 AUTO = "auto"
 """in place of an algorithm's name"""
 RATINGS, FALLBACK = "fedrec+secure", "biases"
-WIDE = ("model.factors=40", "model.interaction_factors=64", "model.interaction_item_ridge=0.5", "server.rounds=25")
-"""the second size: for much data, or for items that few people chose and that have little in common"""
+SPARSE = ("model.interaction_factors=64", "model.interaction_item_ridge=0.5")
+"""where few people chose an item, choices have little in common: W needs more columns, and freer rows"""
 _SHARE = 0.1
 """of the ratings that is held out"""
 _PROBE = 5
@@ -35,8 +35,10 @@ _MORE = 12
 """rounds of the small size, where biases are better than a few of them"""
 _SURE = 2.0
 """standard errors: with few people lists differ by chance, and what predicts better is not given up for that"""
-_BEHIND = {"rmse": 0.004, "ndcg": 0.04}
-"""shares of RMSE and NDCG@10 that the wide size may be behind: more columns take more rounds to learn"""
+_WORTH = 0.1
+"""a share of NDCG@10 that more columns must gain, since a round of them has twice the bytes"""
+_COSTS = 0.004
+"""a share of RMSE that they may cost in few rounds"""
 
 
 @dataclass(frozen=True)
@@ -72,16 +74,20 @@ class Validated:
         """Whether it is better by ratings and its lists not surely worse; of clicks, whether its lists are better."""
         if self.rmse is None or plain.rmse is None:
             return self.ndcg >= plain.ndcg
-        lead = self.ndcg_by_client - plain.ndcg_by_client
-        lead = lead[np.isfinite(lead)]
-        doubt = _SURE * float(lead.std()) / np.sqrt(max(len(lead), 1)) if len(lead) else 0.0
-        return self.rmse < plain.rmse and self.ndcg >= plain.ndcg - doubt
+        lead, doubt = self._lead(plain)
+        return self.rmse < plain.rmse and lead >= -doubt
 
-    def keeps_up_with(self, small: Validated) -> bool:
-        """Whether it is so near after few rounds that more of them will take it beyond."""
-        lists = self.ndcg >= (1.0 - _BEHIND["ndcg"]) * small.ndcg
-        ratings = self.rmse is None or small.rmse is None or self.rmse <= (1.0 + _BEHIND["rmse"]) * small.rmse
-        return lists and ratings
+    def is_worth_more_than(self, small: Validated) -> bool:
+        """Whether lists gain what more bytes should, surely, and ratings lose next to nothing."""
+        lead, doubt = self._lead(small)
+        ratings = self.rmse is None or small.rmse is None or self.rmse <= (1.0 + _COSTS) * small.rmse
+        return ratings and lead > max(doubt, _WORTH * small.ndcg)
+
+    def _lead(self, other: Validated) -> tuple[float, float]:
+        """By how much its lists are better, and how much of that may be chance."""
+        lead = self.ndcg_by_client - other.ndcg_by_client
+        lead = lead[np.isfinite(lead)]
+        return (float(lead.mean()), _SURE * float(lead.std()) / np.sqrt(len(lead))) if len(lead) else (0.0, 0.0)
 
 
 def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, validate: bool = True) -> Choice:
@@ -98,19 +104,20 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     kind = "clicks" if ratings.likes_alone else "ratings"
     if not validate or isinstance(ratings, ShardedRatings):
         return Choice(suited, f"it suits {kind}; nothing else was tried")
-    return _validated_choice(suited, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
+    sizes = suited, assign(suited, list(SPARSE))
+    return _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
 
 
 def _validated_choice(
-    suited: Config, plain: Config, kind: str, validated: Callable[[Config, int], Validated]
+    sizes: tuple[Config, Config], plain: Config, kind: str, validated: Callable[[Config, int], Validated]
 ) -> Choice:
-    """The wide size where it keeps up, else the small; biases where they are better than more rounds, too."""
-    small, wide = (validated(config, _PROBE) for config in (suited, assign(suited, list(WIDE))))
+    """The size that is worth its bytes; biases where they are better than more rounds of the small one, too."""
+    small, wide = (validated(config, _PROBE) for config in sizes)
     means = validated(plain, plain.server.rounds)
-    best = wide if wide.keeps_up_with(small) else small
+    best = wide if wide.is_worth_more_than(small) else small
     tried = [small, wide, means]
     if not best.beats(means):
-        best = validated(suited, _MORE)
+        best = validated(sizes[0], _MORE)
         tried.append(best)
     chosen = best if best.beats(means) else means
     beside = "; ".join(one.figures for one in tried if one is not chosen)
