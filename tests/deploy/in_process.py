@@ -10,16 +10,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy import server
 from fedrecplus.deploy.device import CHANNELS, Policy, Store, answer, save_policy
+from fedrecplus.deploy.device.missed import Past
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import CoordinatedRun, Database, Deployment, Lease, Link, StoredRun, export, run_of
-from fedrecplus.deploy.server.schema import runs
+from fedrecplus.deploy.server.schema import objects, runs
+from fedrecplus.deploy.server.task_log import entries_of
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
 from tests.waiting import GIVE_UP
 
@@ -82,6 +84,23 @@ def stored(run: Path) -> StoredRun:
     return run_of(database_of(run), run)
 
 
+@dataclass
+class StoredPast:
+    """What a run's database has of rounds that a device missed."""
+
+    database: Database
+
+    def entries(self, task: str) -> tuple[list[str], list[str]]:
+        return entries_of(self.database, task)
+
+    def object(self, digest: str) -> bytes:
+        with self.database.reading() as connection:
+            content = connection.execute(select(objects.c.content).where(objects.c.digest == digest)).scalar()
+        if content is None:
+            raise Refusal("task", "it is gone")
+        return bytes(content)
+
+
 def serve(link: Link, run: Path) -> None:
     """Coordinate a run folder's run to its end, as one process would, and write the folder."""
     kept = stored(run)
@@ -108,6 +127,7 @@ class InProcessLink:
 
     homes: list[NodeHome]
     tamper: Callable[[int, Packet], Packet | Refusal | None] = lambda _, packet: packet
+    past: Past | None = None
     asked: list[tuple[int, Packet]] = field(default_factory=list)
     box: dict[str, Packet | Refusal] = field(default_factory=dict)
 
@@ -119,7 +139,7 @@ class InProcessLink:
         for node, packet in packets.items():
             name = f"message {len(self.asked)}"
             self.asked.append((node, packet))
-            reply = self.tamper(node, answer(packet, self.homes[node - 1].store))
+            reply = self.tamper(node, answer(packet, self.homes[node - 1].store, past=self.past))
             if reply is not None:
                 self.box[name] = reply
             ids[name] = node

@@ -5,7 +5,7 @@ import type { ServerState } from "../server/round";
 import { statisticsOf } from "../privacy/person";
 import type { Contribution } from "../secure/ring";
 import { statisticsBudget } from "../secure/terms";
-import { catalogueOf, type Catalogue } from "../wire/catalogue";
+import { catalogueOf, firstItems, type Catalogue } from "../wire/catalogue";
 import { Refusal, VERSION, type Packet } from "../wire/packet";
 import { requestDigest, requestOf, rounds, STATISTICS_ROUND, statisticsDigest, type Request } from "../wire/request";
 import { configOf, fixedSettings, section, type TrainingConfig } from "../wire/settings";
@@ -36,7 +36,7 @@ async function answered(packet: Packet, keeping: Keeping, ratings: Ratings, said
   const request = requestOf(packet);
   const catalogue = await catalogueFor(keeping, request);
   const kept = await keeping.model(request.model);
-  checkUnchanged(kept, request);
+  await checkUnchanged(keeping, kept, request, catalogue);
   checkPolicy(await keeping.policy(), request.config, catalogue);
   await checkAgreed(keeping, request, catalogue);
   const state = request.round === STATISTICS_ROUND ? checkStatistics(kept, request) : await checkRound(keeping, kept, request, catalogue);
@@ -87,10 +87,13 @@ export function scaleText({ scale }: Catalogue): string {
   return `${scale.low}:${scale.high}:${scale.step}`;
 }
 
-/** Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave. */
-function checkUnchanged(kept: KeptModel | undefined, request: Request): void {
+/** Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave. Items may come at its end. */
+async function checkUnchanged(keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue): Promise<void> {
   if (kept && kept.settings !== fixedSettings(request.config)) throw new Refusal("settings", "the server changed the settings of a model that began");
-  if (kept && kept.catalogue !== request.catalogue) throw new Refusal("settings", "the server changed the catalogue of a model that began");
+  if (!kept || kept.catalogue === request.catalogue) return;
+  const earlier = await keptCatalogue(keeping);
+  const continued = earlier?.digest === kept.catalogue && firstItems(catalogue, earlier.ids.length).digest === kept.catalogue;
+  if (!continued) throw new Refusal("settings", "the server changed the items of a model that began: it may only add some");
 }
 
 /** Refuse a sum that no noise would come to, and one after the model's first round. */

@@ -1,12 +1,12 @@
 /** Whether V is what the task makes of it: the start of a public seed, then the steps of the sums that are told.
  *
  * A device that answered the round before takes the step by itself and refuses another table; one that missed rounds takes
- * V as it comes, and goes on from there: `deploy/device/steps.py`.
+ * V as it comes, and goes on from there, and so are rows of items that came since taken: `deploy/device/steps.py`.
  */
-import type { Table } from "../engine/linear";
+import { table, type Table } from "../engine/linear";
 import { firstState, momentsOf, nextState, type ServerState } from "../server/round";
 import type { Sums } from "../server/sums";
-import type { Catalogue } from "../wire/catalogue";
+import { firstItems, type Catalogue } from "../wire/catalogue";
 import { Refusal } from "../wire/packet";
 import { matrixOf, type Request } from "../wire/request";
 import { number, section, type TrainingConfig } from "../wire/settings";
@@ -22,7 +22,7 @@ export function checkedState(kept: ServerState | null, request: Request, catalog
   if (!due) return { round: request.round, V, lastStep, moments: request.round ? momentsOf(lastStep, request.round - 1, request.config) : [] };
   check("V", due.V, V, request.round);
   if (request.stepTold) check("last_step", due.lastStep, lastStep, request.round);
-  return { ...due, V };
+  return { ...due, V, lastStep: longer(due.lastStep, V.rows), moments: due.moments.map((moment) => longer(moment, V.rows)) };
 }
 
 function check(name: string, due: Table, told: Table, round: number): void {
@@ -33,13 +33,22 @@ function check(name: string, due: Table, told: Table, round: number): void {
 }
 
 /** What the state must be; null where this device has nothing to compute it from. */
-function dueState(kept: ServerState | null, request: Request, { known }: Catalogue): ServerState | null {
-  if (request.round === 0) return firstState(request.config, known);
+function dueState(kept: ServerState | null, request: Request, catalogue: Catalogue): ServerState | null {
+  if (request.round === 0) return firstState(request.config, firstItems(catalogue, request.task.size).known);
   if (!kept || kept.round === request.round) return kept;
   if (kept.round !== request.round - 1) return null;
   if (!request.summed) throw new Refusal("task", `round ${request.round}: the sum that V was moved by is not told`);
   checkRange(request.summed.sums, request.config);
-  return nextState(kept, request.summed.sums, known, request.config);
+  const { sums } = request.summed;
+  if (sums.total.rows !== kept.V.rows) return null;
+  return nextState(kept, sums, firstItems(catalogue, kept.V.rows).known, request.config);
+}
+
+/** With zeros for items that came since. */
+function longer(one: Table, rows: number): Table {
+  const grown = table(rows, one.columns);
+  grown.data.set(one.data);
+  return grown;
 }
 
 /** Refuse a sum that so many people, each within the task's bounds, could not have made. */

@@ -2,7 +2,8 @@
 import { table } from "../engine/linear";
 import type { Scale } from "../engine/format";
 import type { PublicItems } from "../engine/public_items";
-import { digestOf, numbersOf, Refusal, type Packet, type WireArray } from "./packet";
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { bytesArray, digestOf, numbersOf, quoted, Refusal, type Packet, type WireArray } from "./packet";
 
 const TABLES = ["content", "popularity", "average", "years"] as const;
 const OPTIONAL: readonly string[] = ["average", "years"];
@@ -35,6 +36,28 @@ export function catalogueOf(arrays: Packet["arrays"]): Catalogue {
   }
 }
 
+/** It as it was when it had so many items: those that come later are added at the end. */
+export function firstItems(catalogue: Catalogue, count: number): Catalogue {
+  const { ids, titles, arrays } = catalogue;
+  if (count >= ids.length) return catalogue;
+  const named = (many: number): string => `{"ids": ${listed(ids.slice(0, many))}, "titles": ${listed(titles.slice(0, many))}`;
+  const about = new TextDecoder().decode(arrays["about"]!.content);
+  demand(about.startsWith(named(ids.length)), "facts in another order");
+  const first = about.slice(named(ids.length).length);
+  const tables = TABLES.map((name) => [name, firstRows(arrays[name]!, ids.length, count)]);
+  return read({ ...Object.fromEntries(tables), about: bytesArray(utf8ToBytes(named(count) + first)) } as Packet["arrays"]);
+}
+
+function firstRows(array: WireArray, rows: number, count: number): WireArray {
+  if (array.shape[0] !== rows) return array; // empty, where nobody knows it
+  return { ...array, shape: [count, ...array.shape.slice(1)], content: array.content.slice(0, (array.content.length / rows) * count) };
+}
+
+/** A list as Python writes it. */
+export function listed(list: readonly string[]): string {
+  return `[${list.map(quoted).join(", ")}]`;
+}
+
 /** Whether figures are of other people than the participants. */
 export function isPublic(catalogue: Catalogue): boolean {
   return kindOf(catalogue.source) === "public";
@@ -50,6 +73,7 @@ function read(arrays: Packet["arrays"]): Catalogue {
   const facts: Record<string, unknown> = { source: "participants", epsilon: null, people: 0, ...about };
   const ids = texts(facts["ids"], "ids");
   const titles = texts(facts["titles"], "titles");
+  demand(new Set(ids).size === ids.length, "an item twice");
   demand(titles.length === 0 || titles.length === ids.length, `titles: ${titles.length} for ${ids.length} items`);
   const [content, popularity, average, years] = TABLES.map((name) => checkedTable(name, arrays[name], ids.length)) as [WireArray, WireArray, WireArray, WireArray];
   const [mean, noise, people] = ["mean", "noise", "people"].map((name) => Number(facts[name])) as [number, number, number];

@@ -11,11 +11,11 @@ export function sumsOf(arrays: Packet["arrays"], V: Table): { readonly sums: Sum
   const told = Object.fromEntries(Object.entries(arrays).filter(([name]) => name.startsWith(SUM)));
   if (!Object.keys(told).length) return null;
   const [total, weights, statistic, scalars] = NAMES.map((name) => told[SUM + name]);
-  const fits = total && weights && statistic && scalars && total.shape.join() === `${V.rows},${V.columns}` && weights.shape.join() === String(V.rows);
+  const fits = total && weights && statistic && scalars && total.shape[1] === V.columns && total.shape[0]! <= V.rows && weights.shape.join() === String(total.shape[0]);
   if (!fits || statistic.shape.length !== 1 || scalars.shape.join() !== "3") throw new Refusal("request", "a sum that is none");
   const numbers = [total, weights, statistic, scalars].map(numbersOf) as [Float64Array, Float64Array, Float64Array, Float64Array];
   if (!numbers.every((array) => array.every(Number.isFinite))) throw new Refusal("request", "a sum that is none");
   const [overall, clients, noise] = numbers[3] as unknown as [number, number, number];
-  const sums = { total: { ...V, data: numbers[0] }, weights: numbers[1], overall, clients: Math.trunc(clients), statistic: numbers[2], noise };
+  const sums = { total: { rows: total.shape[0]!, columns: V.columns, data: numbers[0] }, weights: numbers[1], overall, clients: Math.trunc(clients), statistic: numbers[2], noise };
   return { sums, digest: digestOf({}, told) };
 }

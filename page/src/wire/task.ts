@@ -2,7 +2,7 @@
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
-import { type Catalogue } from "./catalogue";
+import { firstItems, listed, type Catalogue } from "./catalogue";
 import { bytesArray, digestOf, isRecord, quoted, Refusal, type Packet } from "./packet";
 import { fixedSettings, section, type TrainingConfig } from "./settings";
 
@@ -18,6 +18,9 @@ export interface Task {
   readonly first: number;
   /** public key that signs its log; empty where it has none */
   readonly log: string;
+  /** items as it begins, and the share of them that may be added */
+  readonly size: number;
+  readonly growth: number;
   /** the document, and the SHA-256 of it */
   readonly text: string;
   readonly digest: string;
@@ -32,8 +35,8 @@ export function taskOf(text: string): Task {
     /* no document */
   }
   if (!isRecord(facts) || typeof facts["settings"] !== "string" || !Number.isSafeInteger(facts["rounds"])) throw new Refusal("request", "no task's own text");
-  const { model, settings, rounds, catalogue, items, first, log } = facts as unknown as Task;
-  return { model, settings, rounds, catalogue, items, first, log, text, digest: bytesToHex(sha256(utf8ToBytes(text))) };
+  const { model, settings, rounds, catalogue, items, first, log, size, growth } = facts as unknown as Task;
+  return { model, settings, rounds, catalogue, items, first, log, size, growth, text, digest: bytesToHex(sha256(utf8ToBytes(text))) };
 }
 
 /** Refuse a question that is none of its task's. */
@@ -41,7 +44,17 @@ export function checkTask(task: Task, model: string, config: TrainingConfig, rou
   const all = Number(section(config, "server").values["rounds"]);
   if (model !== task.model || fixedSettings(config) !== task.settings) throw refused("a model or settings that are not the task's");
   if (round >= all || all > task.rounds) throw refused(`round ${round} of ${all}, and the task has ${task.rounds}`);
-  if (catalogue.digest !== task.catalogue && !hasStatistics(task, config, catalogue)) throw refused("a catalogue that is not the task's");
+  const begun = firstItems(catalogue, task.size);
+  if (begun.digest !== task.catalogue && !hasStatistics(task, config, begun)) throw refused("a catalogue that is not the task's");
+  if (!(catalogue.ids.length <= task.size + Math.floor(task.growth * task.size + 1e-9))) throw refused("more items than the task has room for");
+  checkAdded(catalogue, task.size);
+}
+
+/** Refuse figures of items that came later which none of the first has. */
+function checkAdded({ known }: Catalogue, size: number): void {
+  const most = known.popularity.slice(0, size).reduce((largest, count) => Math.max(largest, count), 0);
+  const beyond = known.average.slice(size).some((average) => !(average >= 1 && average <= 5));
+  if (beyond || known.popularity.slice(size).some((count) => count > most)) throw refused("an added item with figures that none of the first has");
 }
 
 /** Whether these are the task's items with figures that its own noised sum may have. */
@@ -54,8 +67,7 @@ function hasStatistics(task: Task, config: TrainingConfig, catalogue: Catalogue)
 
 /** A name that two catalogues of the same items share, whatever their figures. */
 function itemsDigest({ ids, titles, scaleText, arrays }: Catalogue): string {
-  const list = (texts: readonly string[]): string => `[${texts.map(quoted).join(", ")}]`;
-  const about = bytesArray(utf8ToBytes(`[${list(ids)}, ${list(titles)}, ${quoted(scaleText)}]`));
+  const about = bytesArray(utf8ToBytes(`[${listed(ids)}, ${listed(titles)}, ${quoted(scaleText)}]`));
   return digestOf({}, { about, content: arrays["content"]!, years: arrays["years"]! });
 }
 
@@ -80,10 +92,12 @@ interface LoggedRound {
   /** digest of its tables */
   readonly told: string;
   readonly summed: { readonly digest: string } | null;
+  /** digest of the items */
+  readonly catalogue: string;
 }
 
 /** Refuse a log that isn't the task's, that its key hasn't signed, that lost what was in it, or ends with another round. */
-export function checkLog(task: Task, log: LogHead | null, { round, leaf, told, summed }: LoggedRound, earlier: readonly string[]): void {
+export function checkLog(task: Task, log: LogHead | null, { round, leaf, told, summed, catalogue }: LoggedRound, earlier: readonly string[]): void {
   if (!task.log) return;
   if (!log || log.leaves.length !== round - task.first + 2) throw new Refusal("log", "a log without this round");
   const hashes = log.leaves.map(bytesToHex);
@@ -93,7 +107,7 @@ export function checkLog(task: Task, log: LogHead | null, { round, leaf, told, s
   const statement = concatBytes(utf8ToBytes("fedrecplus log head"), hexToBytes(task.digest), size, log.root);
   if (!verified(log.signature, statement, task.log)) throw new Refusal("log", "a log that the task's key has not signed");
   if (earlier.some((hash, place) => hashes[place] !== hash)) throw new Refusal("log", "a log that has lost what was in it");
-  if (hashes.at(-1) !== bytesToHex(leafHash(leaf)) || !entryIs(leaf, { round, V: told, ...(summed ? { sum: summed.digest } : {}) })) {
+  if (hashes.at(-1) !== bytesToHex(leafHash(leaf)) || !entryIs(leaf, { round, V: told, items: catalogue, ...(summed ? { sum: summed.digest } : {}) })) {
     throw new Refusal("log", "an entry of another round, table or sum");
   }
 }

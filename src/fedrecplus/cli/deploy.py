@@ -79,6 +79,10 @@ def run_command(
         Path | None,
         typer.Option(metavar="FILE", help="Identities that all nodes have pinned; secure sums are signed then."),
     ] = None,
+    growth: Annotated[
+        float,
+        typer.Option(min=0.0, metavar="SHARE", help="Items that may be added later, as a share; devices agree to it."),
+    ] = 0.0,
     every: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Train again and again, such as 1d; runs are numbered folders in --out."),
@@ -118,12 +122,12 @@ def run_command(
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
         deployment = Deployment(
             nodes, quorum, deadline, clients_per_node=persons_per_node, learned_bound=learn_bound, cohort=cohort,
-            identities=keys, rounds=rounds_in_all,
+            identities=keys, rounds=rounds_in_all, growth=growth,
         )  # fmt: skip
         if every is not None:
             data = {"dataset": items.name}
             with terminated_like_interrupted():
-                _train_again(server, out, seconds_of(every), chosen, deployment, catalogue, data)
+                _train_again(server, out, seconds_of(every), chosen, deployment, items, data)
             return
         if after is None:
             data = {"dataset": items.name}
@@ -149,14 +153,23 @@ def items_command(
     participants: Annotated[
         bool, typer.Option("--participants", help="The ratings are the participants' own, not a public data set's.")
     ] = False,
+    add_to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A catalogue that keeps all it says, and gets the new items at its end."),
+    ] = None,
 ) -> None:
     """Write the catalogue that a server runs with: ids, titles, features, popularity, averages.
 
-    Averages are of three ratings and more; the values of other ratings are in no figure of it.
+    Averages are of three ratings and more; the values of other ratings are in no figure of it. Devices take a catalogue
+    in the place of another one only if that was added to (--add-to), and not by more than they agreed to.
     """
     catalogue = ItemCatalogue.published(
         load_with_bar(dataset, options), averages=not without_averages, participants=participants
     )
+    if add_to is not None:
+        before = ItemCatalogue.read(add_to)
+        catalogue = before.grown(catalogue)
+        say(f"{len(catalogue.ids) - len(before.ids)} items are new")
     _refuse_again(catalogue, out)
     catalogue.write(out)
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}, {catalogue.figures}")
@@ -217,12 +230,16 @@ def local_command(
 
 
 def _train_again(
-    server: ServerHome, out: Path, every: float, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
+    server: ServerHome, out: Path, every: float, config: Config, deployment: Deployment, items: Path,
     data: dict[str, str],
 ) -> None:  # fmt: skip
-    """Run after run, each with the model of the one before; the newest is what nodes that join get."""
+    """Run after run, each with the model of the one before; the newest is what nodes that join get.
+
+    The file of items is read before each: what was added to it comes with the next run.
+    """
 
     def start(folder: Path, before: Path | None) -> None:
+        catalogue = ItemCatalogue.read(items)
         if before is None:
             begin(server.database, folder, config, deployment, catalogue, data)
             return
@@ -266,7 +283,7 @@ def _refuse_again(catalogue: ItemCatalogue, out: Path) -> None:
     """Refuse exact figures of the participants in the place of others: the difference is the ratings of who joined."""
     if catalogue.tells_participants and out.exists():
         before = ItemCatalogue.read(out)
-        if before.tells_participants and before.digest != catalogue.digest:
+        if before.tells_participants and not catalogue.continues(before):
             raise UserError(
                 f"{out} has exact figures of the participants, and these are others: whoever has both files knows the "
                 "ratings of those who joined or left in between",

@@ -70,5 +70,7 @@ def _check_republished(store: Store, catalogue: ItemCatalogue) -> None:
         return
     for (digest,) in store.connection.execute("SELECT digest FROM catalogues").fetchall():
         known = load_catalogue(store, digest)
-        if known is not None and known.tells_participants and not known.numbers.keys().isdisjoint(catalogue.ids):
+        if known is None or not known.tells_participants or catalogue.continues(known):
+            continue
+        if not known.numbers.keys().isdisjoint(catalogue.ids):
             raise Refusal("policy", f"catalogue {digest} was published again with other exact figures of participants")

@@ -33,6 +33,7 @@ def _check_leaf(request: Request) -> None:
     try:
         said = json.loads(request.leaf)
         same = said["round"] == request.round and said["V"] == Packet({}, request.told).digest
+        same = same and said["items"] == request.catalogue
         summed = request.sums is None or said["sum"] == sum_digest(request.sums, request.config)
     except (ValueError, KeyError, TypeError):
         same = summed = False

@@ -25,6 +25,7 @@ from fedrecplus.deploy.device.catalogues import (
 )
 from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.log import check_log, keep_log
+from fedrecplus.deploy.device.missed import Past
 from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
@@ -51,24 +52,29 @@ _FEW = 20
 """persons of whom each is trained by the readable functions; a silo of more goes through the engine"""
 
 
-def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
-    """The reply to a request, whatever happens. What went wrong is logged here and told the server in one word."""
+def answer(packet: Packet, path: Path, *, share_error: bool = False, past: Past | None = None) -> Packet:
+    """The reply to a request, whatever happens. What went wrong is logged here and told the server in one word.
+
+    ``past`` has the sums of rounds that this device missed; where it can't be reached, there is no reply yet.
+    """
     try:
         with Store.open(path) as store:
-            return _answer(packet, store, share_error)
+            return _answer(packet, store, share_error, past)
     except Refusal as refusal:
         reason = refusal.kind
         log.error("%s", refusal)
     except UserError as error:
         reason = "storage" if isinstance(error, StorageFull) else "store"
         log.error("%s", error.for_shell)
+    except ConnectionError:
+        raise
     except Exception:
         reason = "fault"
         log.exception("the round failed here")
     return wire.encode_refusal(reason)
 
 
-def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
+def _answer(packet: Packet, store: Store, share_error: bool, past: Past | None) -> Packet:
     started = time.perf_counter()
     refuse_while_paused(store)
     if wire.is_later_stage(packet):
@@ -77,7 +83,7 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     catalogue = catalogue_of(store, request)
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     given = store.value(query, request.model, request.round, request.digest)
-    state = _check(store, request, catalogue, again=given is not None)
+    state = _check(store, request, catalogue, past, again=given is not None)
     keep_catalogue(store, catalogue)
     if given is not None:  # asked again: the same reply, not one made anew from other factors
         reply = Packet.of_bytes(given)
@@ -96,14 +102,16 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     return advertise(store, request, reply, started) if request.session else reply
 
 
-def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: bool) -> ServerState | None:
+def _check(
+    store: Store, request: Request, catalogue: ItemCatalogue, past: Past | None, *, again: bool
+) -> ServerState | None:
     """All that a first message can be refused for: by itself and by earlier messages, before ratings are looked at.
 
     A server that learnt from a refusal, or from a later silence, what a device has would need no upload. Returns the
     server's state as it must be, where the task is one that the owner agreed to.
     """
     state = None
-    _check_unchanged(store, request)
+    _check_unchanged(store, request, catalogue)
     load_policy(store).check(request.config, catalogue, pinned=Identities.load(store).pinned)
     check_task(store, request, catalogue)
     if request.round == wire.STATISTICS_ROUND:
@@ -112,7 +120,7 @@ def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: b
         check_table(request, catalogue)
         if not load_policy(store).any_task:
             check_log(store, request)
-            state = checked_state(store, request, catalogue)
+            state = checked_state(store, request, catalogue, past)
         if not again:
             _check_budget(store, request)
     if request.session:
@@ -163,14 +171,20 @@ def _trained(
         return []
 
 
-def _check_unchanged(store: Store, request: Request) -> None:
-    """Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave."""
+def _check_unchanged(store: Store, request: Request, catalogue: ItemCatalogue) -> None:
+    """Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave.
+
+    Items may come after those that there were; how many, the task says.
+    """
     began = store.connection.execute("SELECT settings, catalogue FROM models WHERE model = ?", (request.model,))
-    settings, catalogue = began.fetchone() or (None, None)
+    settings, digest = began.fetchone() or (None, request.catalogue)
     if settings not in (None, wire.fixed_settings(request.config)):
         raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
-    if catalogue not in (None, request.catalogue):
-        raise Refusal("settings", f"the server changed the catalogue of model {request.model}, which is frozen")
+    earlier = None if digest == request.catalogue else load_catalogue(store, digest)
+    if earlier is not None and not catalogue.continues(earlier):
+        raise Refusal(
+            "settings", f"the server changed the items of model {request.model}: it may add some at their end"
+        )
 
 
 def _check_budget(store: Store, request: Request) -> None:

@@ -1,19 +1,22 @@
 """Whether V is what the task makes of it: the start of a public seed, then the steps of the sums that are told.
 
 A server that chose V could make uploads say what it likes. A device that answered the round before has that round's
-table, takes the step by itself, and refuses another one. One that missed rounds takes V as it comes, and goes on from
-there. Nobody but the server knows whether a sum is the one that was unmasked; it must be one that so many people could
-have made.
+table, takes the step by itself, and refuses another one. One that missed rounds, or joins late, fetches their sums, as
+many as the task says that its server keeps, and takes those steps too; who missed more takes V as it comes, and goes on
+from there. Nobody but the server knows whether a sum is the one that was unmasked; it must be one that so many people
+could have made.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import numpy as np
 
 from fedrecplus.config import Config, loads
 from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.missed import Past, missed_sums
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import (
     ItemCatalogue,
@@ -21,6 +24,7 @@ from fedrecplus.deploy.wire import (
     Refusal,
     Request,
     first_state,
+    grown_state,
     next_state,
     sums_told,
     told_tables,
@@ -31,6 +35,7 @@ from fedrecplus.parts.channel import RingSettings
 from fedrecplus.protocol import Array, Sums
 from fedrecplus.rounds import ServerState, cooldown
 
+log = logging.getLogger("fedrecplus")
 _TABLES, _MOMENTS = ("V", "last_step", "last_covariance", "dense"), ("moments", "dense_moments")
 _STEPPED = {"V", "dense", "last_step"}
 """what a step says whole: clients weigh themselves by the last step"""
@@ -38,32 +43,46 @@ _CLOSE = 1e-4
 """of the largest number of V: what other processors may compute otherwise, and tables in single precision lose"""
 
 
-def checked_state(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState:
+def checked_state(store: Store, request: Request, catalogue: ItemCatalogue, past: Past | None) -> ServerState:
     """The server's state behind a request, as far as it is known here; ``Refusal`` where V isn't what it must be."""
-    due = _due(store, request, catalogue)
+    due = _due(store, request, catalogue, past)
     V, dense = (request.tables.get(name, np.zeros(0)).astype(np.float64) for name in ("V", "dense"))
     if due is None:
         return _taken_over(request, V, dense)
     for name in request.told.keys() & _STEPPED:
         wanted, table = getattr(due, name), request.told[name].astype(np.float64)
-        if np.abs(wanted - table).max(initial=0.0) > _CLOSE * max(1.0, np.abs(wanted).max(initial=0.0)):
+        most = _CLOSE * max(1.0, np.abs(wanted).max(initial=0.0))
+        if wanted.shape != table.shape or np.abs(wanted - table).max(initial=0.0) > most:
             raise Refusal("task", f"round {request.round}: {name} is not what the task and the told sum make of it")
     return replace(due, V=V, dense=dense)
 
 
-def _due(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState | None:
+def _due(store: Store, request: Request, catalogue: ItemCatalogue, past: Past | None) -> ServerState | None:
     """What the state must be; None where this device has nothing to compute it from."""
-    if request.round == 0:
-        return first_state(request.config, catalogue.public)
-    kept = load_state(store, request.model)
-    if kept is None or kept.round == request.round:
-        return kept
-    if kept.round != request.round - 1 or len(kept.moments) < request.config.server_optimizer.MOMENTS:
+    config, task = request.config, request.task
+    begun = first_state(config, catalogue.first(task.size).public) if task.first <= 0 else None
+    state = begun if request.round == 0 else load_state(store, request.model) or begun
+    if state is None or state.round == request.round:
+        return state if state is None else grown_state(state, catalogue.public, config)
+    missed = range(state.round, request.round - 1)
+    if state.round > request.round or len(missed) > task.kept or len(state.moments) < config.server_optimizer.MOMENTS:
+        kept = f"{len(missed)} rounds were missed, and the server keeps sums of {task.kept}"
+        log.warning("round %s: V is taken as the server tells it: %s", request.round, kept)
         return None
     if request.sums is None:
         raise Refusal("task", f"round {request.round}: the sum that V was moved by is not told")
-    _check_range(request.sums, request.config)
-    return next_state(kept, request.sums, catalogue.public, request.config)
+    for sums in (*missed_sums(request, catalogue, missed, past), request.sums):
+        _check_range(sums, config)
+        state = _stepped(state, sums, catalogue, config)
+    return grown_state(state, catalogue.public, config)
+
+
+def _stepped(state: ServerState, sums: Sums, catalogue: ItemCatalogue, config: Config) -> ServerState:
+    """After a round over the items that there were, which are as many as the sum's."""
+    if len(sums.total) < len(state.V):
+        raise Refusal("task", "a sum of fewer items than there were")
+    public = catalogue.first(len(sums.total)).public
+    return next_state(grown_state(state, public, config), sums, public, config)
 
 
 def _taken_over(request: Request, V: Array, dense: Array) -> ServerState:
@@ -94,8 +113,9 @@ def stepped_tables(store: Store, asked: Packet, sums: Packet) -> Packet | None:
         return None
     try:
         config = loads(str(asked.facts["config"]), "the server's config", allow=store.allowed_rules)
-        state = next_state(kept, sums_told(sums.arrays), catalogue.public, config)
-    except (KeyError, ValueError, IndexError, UserError):
+        stepped = _stepped(kept, sums_told(sums.arrays), catalogue, config)
+        state = grown_state(stepped, catalogue.public, config)
+    except (KeyError, ValueError, IndexError, UserError, Refusal):
         return None
     return Packet({}, told_tables(state, config))
 

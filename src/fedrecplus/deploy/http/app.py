@@ -33,7 +33,7 @@ from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
 from fedrecplus.deploy.server.schema import answers, objects, work
-from fedrecplus.deploy.server.task_log import head_of, leaves_of
+from fedrecplus.deploy.server.task_log import entries_of, head_of
 from fedrecplus.deploy.wire import LARGEST_MESSAGE, LogHead
 from fedrecplus.rates import TokenBuckets, peer_of
 
@@ -214,16 +214,17 @@ def make_app(served: Served) -> FastAPI:
 
     @app.get("/v1/log/{task}")
     async def public_log(task: str) -> Response:
-        """A task's log as its key has signed it, and its entries; for everybody."""
-        head, entries = await run_in_threadpool(log_of, task)
+        """A task's log as its key has signed it, its entries, and objects with the sums behind them; for everybody."""
+        head, (entries, sums) = await run_in_threadpool(log_of, task)
         if head is None:
             raise HTTPException(404, "no such task")
-        return _packed({"leaves": b"".join(head.leaves), "signature": head.signature, "entries": entries})
+        leaves = b"".join(head.leaves)
+        return _packed({"leaves": leaves, "signature": head.signature, "entries": entries, "sums": sums})
 
-    def log_of(task: str) -> tuple[LogHead | None, list[str]]:
+    def log_of(task: str) -> tuple[LogHead | None, tuple[list[str], list[str]]]:
         with database.reading() as connection:
             head = head_of(connection, task)
-        return head, leaves_of(database, task)
+        return head, entries_of(database, task)
 
     @app.get("/healthz")
     async def health() -> Response:

@@ -22,7 +22,7 @@ _LONGEST = 64 * 2**20
 _NEW_CA = "get the server's ca.crt anew, by a way that you trust, and give it with --ca"
 
 
-class NoAnswer(Exception):
+class NoAnswer(ConnectionError):
     """The server didn't answer, or couldn't: try again."""
 
 

@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
-from fedrecplus.deploy.device import Store, answer, stepped_tables
+from fedrecplus.deploy.device import Store, answer, load_policy, stepped_tables
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection
 from fedrecplus.deploy.node.pace import Pace
+from fedrecplus.deploy.node.witness import ServerPast
 from fedrecplus.deploy.wire import Packet, Refusal, encode_refusal
 from fedrecplus.deploy.wire.questions import CATALOGUE, SUMS, TABLES, WorkItem, object_digest
 from fedrecplus.deploy.wire.sealing import seal
@@ -51,7 +52,8 @@ class Node:
         self.answered = 0
         self.stopping = False
         """set by whoever wants it to end: it does after the answer that it is making"""
-        self._reply_to = reply_to or (lambda packet: answer(packet, store, share_error=share_error))
+        past = ServerPast(server)
+        self._reply_to = reply_to or (lambda packet: answer(packet, store, share_error=share_error, past=past))
         self._after = 0
         """the last question that was dealt with"""
         self._question: WorkItem | None = None
@@ -119,18 +121,17 @@ class Node:
 
     def _whole(self, question: WorkItem) -> Packet:
         """The question with its objects, but for those that the store has or this node computes: the catalogue comes
-        once, and who has the table before fetches the sum, and makes the step by itself.
+        once, and who has the table before makes the step by itself, from the sum. Whoever looks at no task needs none.
         """
         asked, known, own = Packet.of_bytes(question.packet), {SUMS}, dict[str, NDArray[Any]]()
         try:
             with Store.open(self.store) as store:
                 if store.value("SELECT 1 FROM catalogues WHERE digest = ?", str(asked.facts.get("catalogue"))):
                     known.add(CATALOGUE)
-                steps = store.value("SELECT 1 FROM states WHERE model = ?", str(asked.facts.get("model")))
-                if steps and {SUMS, TABLES} <= question.objects.keys():
+                if SUMS in question.objects and not load_policy(store).any_task:
                     sums = question.object(SUMS, self._fetch)
                     tables, own = stepped_tables(store, asked, sums), sums.arrays
-                    if tables is not None and object_digest(tables.to_bytes()) == question.objects[TABLES]:
+                    if tables is not None and object_digest(tables.to_bytes()) == question.objects.get(TABLES):
                         own, known = {**own, **tables.arrays}, {*known, TABLES}
         except UserError as error:  # an answer says so in a word, the log in more
             log.error("%s", error)
@@ -140,6 +141,8 @@ class Node:
     def _reply_packet(self, packet: Packet) -> Packet:
         try:
             return self._reply_to(packet)
+        except NoAnswer:
+            raise
         except Exception:  # the server is told a word, never an error's text
             log.exception("the round failed here")
             return encode_refusal("fault")

@@ -21,6 +21,7 @@ from fedrecplus.deploy.node.keys import read_node_key
 from fedrecplus.deploy.node.metrics import NodeMetrics
 from fedrecplus.deploy.node.node import Answer, Node
 from fedrecplus.deploy.node.pace import Pace
+from fedrecplus.deploy.node.witness import ServerPast
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked
 
@@ -43,7 +44,7 @@ def prepare(
     check_private(home / STORE)
     server = ServerConnection(host, port, None if insecure else trust(ca), read_node_key(home / NODE_KEY))
     pace = Pace(min(0.2, longest_pause), longest_pause)
-    reply_to: Answer = partial(answer, path=home / STORE, share_error=share_error)
+    reply_to: Answer = partial(answer, path=home / STORE, share_error=share_error, past=ServerPast(server))
     if metrics is not None:
         reply_to = metrics.measured(reply_to)
     return Node(server, home / STORE, pace=pace, reply_to=reply_to, wait=longest_wait, answer_step=answer_step)

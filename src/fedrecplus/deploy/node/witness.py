@@ -7,6 +7,7 @@ which of their own logs it doesn't have (``fedrecplus device log --witness``).
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from fedrecplus.deploy.node.connection import ServerConnection
+from fedrecplus.deploy.node.connection import Rejected, ServerConnection
 from fedrecplus.deploy.wire import LogHead, Refusal, Task, split_leaves
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_private, write_text
@@ -22,10 +23,42 @@ from fedrecplus.files import write_private, write_text
 HEADS, LEAVES, _KEY = "heads.jsonl", "leaves", "witness.key"
 
 
+class ToldLog(msgspec.Struct, frozen=True):
+    """A task's log as its server tells it."""
+
+    leaves: bytes
+    signature: bytes
+    entries: list[str]
+    sums: list[str]
+    """beside each entry the digest of the object with its sum; empty where the server hasn't one"""
+
+
 def fetch_log(server: ServerConnection, task: str) -> tuple[LogHead, list[str]]:
     """A task's log from its server, with its entries, of which the first is the task."""
-    reply = msgspec.msgpack.decode(server.call("GET", f"/v1/log/{task}"))
-    return LogHead(task, split_leaves(reply["leaves"]), reply["signature"]), list(reply["entries"])
+    told = msgspec.msgpack.decode(server.call("GET", f"/v1/log/{task}"), type=ToldLog)
+    return LogHead(task, split_leaves(told.leaves), told.signature), told.entries
+
+
+@dataclass(frozen=True)
+class ServerPast:
+    """What a server keeps of its tasks' rounds, for a device that missed some."""
+
+    server: ServerConnection
+
+    def entries(self, task: str) -> tuple[list[str], list[str]]:
+        """The log's entries, and the digests of the sums behind them."""
+        told = msgspec.msgpack.decode(self._call(f"/v1/log/{task}"), type=ToldLog)
+        return told.entries, told.sums
+
+    def object(self, digest: str) -> bytes:
+        """The bytes of that digest."""
+        return self._call(f"/v1/objects/{digest}")
+
+    def _call(self, target: str) -> bytes:
+        try:
+            return self.server.call("GET", target)
+        except Rejected as error:
+            raise Refusal("task", f"what its server should keep of missed rounds isn't there ({error})") from None
 
 
 def witness(home: Path, head: LogHead, entries: list[str]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from fedrecplus.deploy.wire import (
     check_vector,
     deployed_budget,
     fixed_settings,
+    grown_state,
     is_secure,
     sum_arrays,
     sum_terms,
@@ -47,6 +48,8 @@ DEPLOYMENT, JOURNAL = "deployment.json", "journal.jsonl"
 """which run of the database a folder is of; a line for each round"""
 LAST, TOLD = "last.safetensors", "told.safetensors"
 """the server's state after the last round, and the sum that made it, to go on from"""
+_MOST_KEPT = 32e6
+"""bytes of a task's sums that are kept for devices that missed rounds"""
 
 
 def begin(
@@ -67,8 +70,7 @@ def begin(
         first = -1 if awaits_statistics(config, catalogue) else first
         with database.changing() as connection:
             signer = log_key(connection).public_key().public_bytes_raw().hex()
-        task = Task.of(deployment.model, config, catalogue, deployment.rounds, first, signer)
-        deployment = replace(deployment, task=task.text)
+        deployment = replace(deployment, task=_new_task(config, catalogue, deployment, first, signer).text)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     for name in (JOURNAL, LAST, TOLD, LEDGER):
@@ -83,6 +85,14 @@ def begin(
     write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model, "task": deployment.task})
     catalogue.write(folder / ITEMS)
     return run
+
+
+def _new_task(config: Config, catalogue: ItemCatalogue, deployment: Deployment, first: int, signer: str) -> Task:
+    """What the devices of a run are asked to agree to."""
+    rounds = max(deployment.rounds, config.server.rounds)
+    size = len(catalogue.ids) * config.model.columns * np.dtype(config.precision).itemsize
+    kept = min(rounds, int(_MOST_KEPT / max(size, 1)))
+    return Task.of(deployment.model, config, catalogue, rounds, first, signer, deployment.growth, kept)
 
 
 def run_of(database: Database, folder: Path) -> StoredRun:
@@ -150,26 +160,29 @@ def go_on(
     database: Database, previous: Path, out: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
     *, overwrite: bool,
 ) -> StoredRun:  # fmt: skip
-    """Put a run in line that goes on with the model of a finished one.
+    """Put a run in line that goes on with the model of a finished one, and with what was added to its items.
 
-    Rounds are counted on. Devices know the model by its name and have their factors still.
+    Rounds are counted on. Devices know the model by its name and have their factors still. They go on with what they
+    agreed to; more rounds or items than that are another task, to which they are asked anew.
     """
     last = Checkpoint.read(previous / LAST)
     named = [choice.rule for choice in config.choices]  # a folder makes nobody import what they didn't name themselves
     if fixed_settings(load_config(previous / CONFIG, named)) != fixed_settings(config):
         raise UserError(f"{previous} was trained with other settings", "go on with the same; devices refuse others")
-    if ItemCatalogue.read(previous / ITEMS).digest != catalogue.digest:
+    if not catalogue.continues(ItemCatalogue.read(previous / ITEMS)):
         raise UserError(
-            f"{previous} was trained with another catalogue, to which devices have pinned themselves, with the pseudo "
-            "items that they keep: a deployed model can't take new items",
-            f"give {previous / ITEMS} with --items, or begin a new model; a simulation goes on by `train --from`",
+            f"{previous} was trained with another catalogue: devices take items that are added to theirs, and no other "
+            "change",
+            f"add the new ones by `deploy items DATA --add-to {previous / ITEMS}`, or begin a new model",
         )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
     before = json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))
     agreed = str(before.get("task", ""))
-    if agreed and Task.parse(agreed).rounds < config.server.rounds:  # more than devices agreed to: they are asked anew
+    if agreed and not Task.parse(agreed).has_room(config.server.rounds, len(catalogue.ids)):
         agreed = ""
     deployment, data = replace(deployment, model=str(before["model"]), task=agreed), RunFolder(previous).data()
+    server = grown_state(last.state.server, catalogue.public, config)
+    last = replace(last, state=replace(last.state, server=server))
     told = read_tensors(previous / TOLD)[0] if (previous / TOLD).exists() else None
     return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last, told=told)
 

@@ -78,11 +78,12 @@ class PublishedModels:
         return chosen
 
 
-def keep_object(connection: Connection, content: bytes) -> None:
-    """Have it for good, by its digest, for whoever knows that."""
+def keep_object(connection: Connection, content: bytes) -> str:
+    """Have it for good, by its digest, for whoever knows that; returns the digest."""
     digest = object_digest(content)
-    if connection.execute(select(objects.c.digest).where(objects.c.digest == digest)).first() is None:
+    if connection.execute(update(objects).where(objects.c.digest == digest).values(until=None)).rowcount == 0:
         connection.execute(insert(objects).values(digest=digest, content=content, until=None))
+    return digest
 
 
 def _point_to(connection: Connection, number: int) -> None:

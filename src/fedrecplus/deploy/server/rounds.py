@@ -20,7 +20,7 @@ from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.server.secure_sums import SecureRound, new_session
 from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, STOPPED, CoordinatedRun, Stopped
-from fedrecplus.deploy.server.task_log import append, head_of
+from fedrecplus.deploy.server.task_log import append, head_of, keep_sum
 from fedrecplus.deploy.wire import (
     Packet,
     RoundTerms,
@@ -237,10 +237,14 @@ class _ServedRun:
         before = "" if sums is None or state.round <= 0 else sum_digest(sums, self.config)
         people, spent = self.lines[-1]["uploads"] if self.lines else 0, self.ledger.spent() if self.ledger else 0.0
         tables = Packet({}, told_tables(state, self.config)).digest
-        leaf = round_leaf(state.round, tables, before, people, round(spent, 6))
+        leaf = round_leaf(state.round, tables, before, self.catalogue.digest, people, round(spent, 6))
+        number = state.round - task.first + 1
 
         def write(connection: Connection) -> dict[str, Any]:
-            written = append(connection, task.digest, state.round - task.first + 1, leaf)
+            written = append(connection, task.digest, number, leaf)
+            if sums is not None and before:
+                told = Packet({}, sum_arrays(sums, self.config)).to_bytes()
+                keep_sum(connection, task.digest, number, told, task.kept)
             return {"leaf": written, "log": head_of(connection, task.digest)}
 
         return self.run.change(write)

@@ -94,6 +94,7 @@ log = Table(
     Column("task", String(64), primary_key=True),  # its digest
     Column("number", Integer, primary_key=True),
     Column("leaf", Text, nullable=False),
+    Column("sum", String(64), index=True),  # the object with the sum that it names, while that is kept
 )  # fmt: skip
 signing_keys = Table(
     "signing_keys", metadata,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from fedrecplus.deploy.server.database import Database
-from fedrecplus.deploy.server.schema import log, signing_keys
+from fedrecplus.deploy.server.published import keep_object
+from fedrecplus.deploy.server.schema import log, objects, signing_keys
 from fedrecplus.deploy.wire import LogHead, leaf_hash, leaf_subject
 from fedrecplus.errors import UserError
 
@@ -37,6 +40,17 @@ def append(connection: Connection, task: str, number: int, leaf: str) -> str:
     return str(row.leaf)
 
 
+def keep_sum(connection: Connection, task: str, number: int, content: bytes, kept: int) -> None:
+    """Have the sum of a leaf for devices that missed its round, and no longer the one of so many leaves before."""
+    here = log.c.task == task
+    sums = update(log).where(here & (log.c.number == number))
+    connection.execute(sums.values(sum=keep_object(connection, content)))
+    old = here & (log.c.number < number - kept) & log.c.sum.is_not(None)
+    digests = list(connection.execute(select(log.c.sum).where(old)).scalars())
+    connection.execute(update(objects).where(objects.c.digest.in_(digests)).values(until=time.time()))
+    connection.execute(update(log).where(old).values(sum=None))
+
+
 def head_of(connection: Connection, task: str) -> LogHead | None:
     """The signed log of a task; None where there is none."""
     rows = connection.execute(select(log.c.leaf).where(log.c.task == task).order_by(log.c.number)).all()
@@ -44,7 +58,8 @@ def head_of(connection: Connection, task: str) -> LogHead | None:
     return LogHead.signed(task, leaves, log_key(connection)) if leaves else None
 
 
-def leaves_of(database: Database, task: str) -> list[str]:
-    """The entries themselves, for whoever looks."""
+def entries_of(database: Database, task: str) -> tuple[list[str], list[str]]:
+    """The entries themselves, for whoever looks, and the names of the sums that are kept."""
     with database.reading() as connection:
-        return list(connection.execute(select(log.c.leaf).where(log.c.task == task).order_by(log.c.number)).scalars())
+        rows = connection.execute(select(log.c.leaf, log.c.sum).where(log.c.task == task).order_by(log.c.number)).all()
+    return [row.leaf for row in rows], [row.sum or "" for row in rows]

@@ -36,6 +36,8 @@ class Deployment:
     """public keys that participants of secure sums sign with; empty where nobody has pinned them"""
     rounds: int = 0
     """that the task has in all, where runs are to go on with the model; 0: those of the first run"""
+    growth: float = 0.0
+    """items that may be added to the task's later, as a share of them"""
     task: str = ""
     """the document that devices agree to; made when the run begins"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))

@@ -100,6 +100,21 @@ class ItemCatalogue:
         tables = {name: np.ascontiguousarray(getattr(self.public, name)) for name in ("content", "years")}
         return Packet({}, {"about": np.frombuffer(facts, dtype=np.uint8), **tables}).digest
 
+    def first(self, count: int) -> ItemCatalogue:
+        """It as it was when it had so many items: those that come later are added at the end."""
+        return replace(
+            self, ids=self.ids[:count], titles=self.titles[:count],
+            public=self.public.of_items(np.arange(min(count, len(self.ids)))),
+        )  # fmt: skip
+
+    def continues(self, earlier: ItemCatalogue) -> bool:
+        """Whether it is the earlier one, item by item and figure by figure, with others after it or none."""
+        return self.first(len(earlier.ids)).digest == earlier.digest
+
+    def grown(self, by: ItemCatalogue) -> ItemCatalogue:
+        """With the other's items that are new here at the end; what was known of the others stays as it was."""
+        return _grown(self, by, np.array([n for n, name in enumerate(by.ids) if name not in self.numbers], np.int64))
+
     @property
     def figures(self) -> str:
         """Where counts and averages come from, and what they cost whom, in words."""
@@ -134,6 +149,8 @@ class ItemCatalogue:
         facts = {**_UNSAID, **json.loads(arrays["about"].tobytes().decode())}
         ids, titles = tuple(facts["ids"]), tuple(facts["titles"])
         mean, noise = float(facts["mean"]), float(facts["noise"])
+        if len(set(ids)) != len(ids):
+            raise ValueError("`ids` has an item twice")
         if len(titles) not in (0, len(ids)):
             raise ValueError(f"`titles` has {len(titles)} rows for {len(ids)} items")
         for name in _TABLES:
@@ -152,6 +169,48 @@ class ItemCatalogue:
         """The model that V and dense arrays make with these items: anybody may have it, and fold themselves into it."""
         ids = np.array(self.ids, dtype=str)
         return SharedModel(config, self.scale, V, self.public, ids, self.titles, dense=dense)
+
+
+def _grown(catalogue: ItemCatalogue, by: ItemCatalogue, new: NDArray[np.int64]) -> ItemCatalogue:
+    """A catalogue with some of another's items at its end, in its own columns and of as many people as its own."""
+    ours, theirs = catalogue.public, by.public.of_items(new)
+    if by.scale != catalogue.scale or ours.content.shape[1] != theirs.content.shape[1]:
+        raise UserError(
+            "the new items are on another scale or have other features",
+            "describe them as the first were, or begin a new model",
+        )
+    if by.tells_participants and not catalogue.tells_participants:
+        raise UserError(
+            "exact figures of participants beside figures that tell nothing of them", "count new items in a public set"
+        )
+    people = ours.people / by.public.people if ours.people and by.public.people else 1.0
+    most = int(ours.popularity.max(initial=0))
+    columns: dict[str, NDArray[Any]] = {
+        "content": theirs.content * _column_units(catalogue, by),
+        "popularity": np.minimum(np.rint(theirs.popularity * people), most),
+        "average": theirs.averages() if len(ours.average) else ours.average,
+        "years": (theirs.years if len(theirs.years) else np.zeros(len(new))) if len(ours.years) else ours.years,
+    }
+    tables: dict[str, Any] = {
+        name: np.concatenate([table, column.astype(table.dtype)])
+        for name, column in columns.items() for table in [getattr(ours, name)]
+    }  # fmt: skip
+    names, titles = by.titles or ("",) * len(by.ids), catalogue.titles
+    return replace(
+        catalogue,
+        ids=catalogue.ids + tuple(by.ids[number] for number in new),
+        titles=titles + tuple(names[number] for number in new) if titles else (),
+        public=replace(ours, **tables),
+    )
+
+
+def _column_units(catalogue: ItemCatalogue, by: ItemCatalogue) -> NDArray[np.float64]:
+    """What a feature of the other counts in these columns: genres weigh by how rare they are among all items there."""
+    both = [(number, by.numbers[name]) for name, number in catalogue.numbers.items() if name in by.numbers]
+    here, there = (np.array(column, np.int64) for column in (zip(*both, strict=True) if both else ((), ())))
+    sizes = [np.abs(one.public.content[places]).sum(axis=0) for one, places in ((catalogue, here), (by, there))]
+    units: NDArray[np.float64] = np.divide(sizes[0], sizes[1], out=np.ones(len(sizes[1])), where=sizes[1] > 0)
+    return units
 
 
 def _kind(source: str) -> str:

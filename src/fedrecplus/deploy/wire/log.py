@@ -1,4 +1,4 @@
-"""The public log of a task: what it is, and for each round V, the sum before it, of how many people, and ε.
+"""The public log of a task: what it is, and for each round V, the sum before it, the items, of how many people, and ε.
 
 A round's place in the log is fixed: one leaf for each, after the task itself. The root over all leaves up to a round is
 part of the name of that round's sum, so devices that were told another log can't be in one sum; and whoever has seen a
@@ -47,10 +47,10 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
     return hashlib.sha256(b"\x01" + root_of(leaves[:half]) + root_of(leaves[half:])).digest()
 
 
-def round_leaf(round_number: int, tables: str, sums: str, people: int, epsilon: float) -> str:
-    """The entry of a round: digests of its tables and of the sum behind them, and what that sum was of."""
-    facts: Facts = {"round": round_number, "V": tables, "sum": sums, "people": people, "epsilon": epsilon}
-    return json.dumps(facts, sort_keys=True)
+def round_leaf(round_number: int, tables: str, sums: str, items: str, people: int, epsilon: float) -> str:
+    """The entry of a round: digests of its tables, the sum behind them and the items, and what that sum was of."""
+    facts: Facts = {"round": round_number, "V": tables, "sum": sums, "items": items}
+    return json.dumps({**facts, "people": people, "epsilon": epsilon}, sort_keys=True)
 
 
 def leaf_subject(leaf: str) -> Facts:

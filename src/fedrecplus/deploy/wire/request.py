@@ -191,7 +191,7 @@ def _check_table(name: str, table: NDArray[Any], V: NDArray[Any]) -> None:
 def _sums(arrays: dict[str, NDArray[Any]], V: NDArray[Any]) -> Sums | None:
     """The sums that V was moved by; a ValueError where they are another table's."""
     sums = sums_told(arrays) if arrays else None
-    if sums is not None and sums.total.shape != V.shape:
+    if sums is not None and (sums.total.shape[1:] != V.shape[1:] or len(sums.total) > len(V)):  # items may have come
         raise ValueError("a sum of another table")
     return sums
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.protocol import PublicItems, Sums
-from fedrecplus.rounds import ServerState, server_round, start_server
+from fedrecplus.rounds import ServerState, extend_server, server_round, start_server
 
 SUM = "sum."
 """how the names of its arrays begin"""
@@ -59,6 +59,14 @@ def first_state(config: Config, public: PublicItems) -> ServerState:
 def next_state(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """After a round, from the sums as they were told."""
     return _in_precision(server_round(state, sums, public, config), config)
+
+
+def grown_state(state: ServerState, public: PublicItems, config: Config) -> ServerState:
+    """With rows for items that came since, from their features; as it was where none came."""
+    before = len(state.V)
+    if before == len(public.popularity):
+        return state
+    return _in_precision(extend_server(state, public.of_items(np.arange(before)), public, config), config)
 
 
 def _in_precision(state: ServerState, config: Config) -> ServerState:

@@ -18,6 +18,7 @@ import numpy as np
 
 from fedrecplus.config import Config, check, from_tables
 from fedrecplus.config.toml import refuse_outside
+from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Refusal
 from fedrecplus.deploy.wire.settings import fixed_settings
@@ -46,14 +47,21 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     """the round that it begins with; −1 where statistics come before the first"""
     log: str = ""
     """public key that signs its log, in hexadecimal; empty where it has none"""
+    size: int = 0
+    """items as it begins"""
+    growth: float = 0.0
+    """items that may be added after these, in the log, as a share of them"""
+    kept: int = 0
+    """rounds whose sums its server keeps, for devices that missed them"""
 
     @classmethod
     def of(
-        cls, model: str, config: Config, catalogue: ItemCatalogue, rounds: int = 0, first: int = 0, log: str = ""
-    ) -> Task:
+        cls, model: str, config: Config, catalogue: ItemCatalogue, rounds: int = 0, first: int = 0, log: str = "",
+        growth: float = 0.0, kept: int = 0,
+    ) -> Task:  # fmt: skip
         """The task of a run; of more ``rounds`` than its own where others are to follow."""
-        rounds = max(rounds, config.server.rounds)
-        return cls(model, fixed_settings(config), rounds, catalogue.digest, catalogue.items_digest, first, log)
+        rounds, items = max(rounds, config.server.rounds), (catalogue.digest, catalogue.items_digest)
+        return cls(model, fixed_settings(config), rounds, *items, first, log, len(catalogue.ids), growth, kept)
 
     @classmethod
     def parse(cls, text: str) -> Task:
@@ -86,8 +94,21 @@ class Task(msgspec.Struct, frozen=True, dict=True):
             raise Refusal("task", "a model or settings that are not the task's")
         if not round_number < config.server.rounds <= self.rounds:
             raise Refusal("task", f"round {round_number} of {config.server.rounds}, and the task has {self.rounds}")
-        if catalogue.digest != self.catalogue and not self._has_statistics(config, catalogue):
+        begun = catalogue.first(self.size)
+        if begun.digest != self.catalogue and not self._has_statistics(config, begun):
             raise Refusal("task", "a catalogue that is not the task's")
+        if len(catalogue.ids) > self.most_items:
+            raise Refusal("task", f"{len(catalogue.ids)} items, and the task has {self.most_items} at most")
+        _check_added(catalogue, self.size)
+
+    def has_room(self, rounds: int, items: int) -> bool:
+        """Whether so many rounds and items are within what was agreed to."""
+        return rounds <= self.rounds and items <= self.most_items
+
+    @property
+    def most_items(self) -> int:
+        """Items that there may ever be."""
+        return self.size + int(self.growth * self.size + 1e-9)
 
     def _has_statistics(self, config: Config, catalogue: ItemCatalogue) -> bool:
         """Whether these are the task's items with figures that its own noised sum may have."""
@@ -105,13 +126,24 @@ class Task(msgspec.Struct, frozen=True, dict=True):
             return [f"task {self.digest[:16]}: {error.problem}"]
         return [
             f"task {self.digest[:16]}: the model {config.algorithm} in {self.rounds} rounds at most, "
-            f"items {self.items[:16]}",
+            f"{self.size} items ({self.items[:16]})"
+            + (f", and up to {self.most_items - self.size} that come later" if self.growth else ""),
             *_way_of(config, config.model.columns),
             *_noise_of(config),
             f"  its rounds are in a public log, signed by {self.log[:16]}"
             if self.log
             else "  NO public log of its rounds",
         ]
+
+
+def _check_added(catalogue: ItemCatalogue, size: int) -> None:
+    """Refuse figures of items that came later which none of the first has: they weigh in what devices compute."""
+    public = catalogue.public
+    counts, averages = public.popularity, public.average[size:]
+    if counts[size:].max(initial=0) > counts[:size].max(initial=0):
+        raise Refusal("task", "an added item that is said to be rated more often than any before")
+    if ((averages < STANDARD_LOW) | (averages > STANDARD_HIGH)).any():
+        raise Refusal("task", "an added item whose average is beyond the scale")
 
 
 def _way_of(config: Config, columns: int) -> list[str]:
