@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fedrecplus.config import check
 from fedrecplus.engines import engine_of, prepare, rounds
 from fedrecplus.errors import UserError
-from fedrecplus.parts.aggregation import update_covariance, update_variance
+from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
 from fedrecplus.parts.aggregation._covariance import full_trace
 from fedrecplus.parts.aggregation.wasserstein import LARGEST, SMALLEST, Settings, Wasserstein, distance, public_scale
 from fedrecplus.rounds import sums_of
@@ -181,6 +181,7 @@ def test_large_batches_leave_the_distance_between_the_means(covariance: str) -> 
 
 
 def test_a_full_covariance_of_a_large_table_is_refused() -> None:
+    check_full(2_000)
     with pytest.raises(UserError, match="full"):
         update_covariance(np.array([0]), np.ones((1, 20)), 1682, 0)
 

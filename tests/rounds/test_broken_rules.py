@@ -26,6 +26,7 @@ BROKEN = {
     "an item twice": ("pseudo_items", lambda self, count, device, broadcast: np.zeros(count, np.int64)),
     "no number": ("aggregation", lambda self, items, delta, broadcast: float("nan")),
     "less than nothing": ("aggregation", lambda self, items, delta, broadcast: -1.0),
+    "nothing": ("aggregation", lambda self, items, delta, broadcast: 0.0),
     "no upload": ("channel", lambda self, upload, secret, broadcast: None),
 }
 BASES: dict[str, tuple[str, type[Part]]] = {

@@ -94,8 +94,8 @@ def test_the_constants_are_the_worst_of_all_looks() -> None:
 @pytest.mark.parametrize(
     ("means", "norms", "slope", "left"),
     [
-        ([1.0, 1.4, 1.8, 2.2], [8.0, 9.2, 10.4, 11.6], 3.0, 5.0),  # on a line
-        ([1.0, 1.4, 1.8, 2.2], [8.0, 8.2, 8.4, 8.6], 1.0, 7.0),  # a slope below one counts as one
+        ([1.0, 1.2, 1.4, 1.6], [8.0, 8.6, 9.2, 9.8], 3.0, 5.0),  # on a line
+        ([1.0, 1.2, 1.4, 1.6], [8.0, 8.1, 8.2, 8.3], 1.0, 7.0),  # a slope below one counts as one
         ([1.0, 1.0, 1.0, 1.0], [8.0, 9.0, 8.5, 8.0], 1.0, 8.0),  # nothing to fit a slope to
         ([10.0, 20.0, 30.0, 40.0], [5.0, 15.0, 25.0, 35.0], 1.0, 0.0),  # less than the mean's own
     ],
@@ -229,6 +229,15 @@ def test_few_clients_few_points_and_gradients_without_spread_are_no_fault() -> N
     assert lemmas.gaussian(smooth, 0)["slope"] is None
 
 
+def test_three_points_are_enough_for_a_slope() -> None:
+    drawn, every = np.random.default_rng(0).gamma(16, size=4000), np.ones(4000, bool)
+    at_once = drawn / normal(subkey(0, "direction", 0), np.arange(4000))
+    rows = GradientRows(1, 0 * every, np.arange(4000), every, at_once[:, None], at_once, 4000, 1.0)
+    found = lemmas.gaussian(rows, 0)
+    assert [own > 1.5 * found["at_best"] for own in found["distance"]] == [True] * 3 + [False] * 5
+    assert found["slope"] == pytest.approx(np.polyfit(np.log([1, 2, 4]), np.log(found["distance"][:3]), 1)[0])
+
+
 def test_the_wasserstein_bound_by_dense_tables() -> None:
     """D ≤ m Σ p_u² W_u, with every client's update as a whole table. Paper: Eq. (14)."""
     rng = np.random.default_rng(2)
@@ -265,13 +274,21 @@ def test_lemma_2_and_3_at_the_look_that_comes_nearest() -> None:
     assert (found["measured"], found["bound"], found["ratio"]) == pytest.approx((1.5, bounds[1], 1.5 / bounds[1]))
     even = lemmas.gradient_distance([a_look(chi_wp=0.0, distance=0.0)], K)
     assert even == {"measured": 0.0, "bound": 0.0, "ratio": 0.0}
+    small = replace(K, A=0.0, sigma_G=1.0)  # a bound below one, beside one of nothing
+    found = lemmas.gradient_distance([a_look(chi_wp=0.0, distance=0.0), a_look(distance=0.05)], small)
+    assert found == pytest.approx({"measured": 0.05, "bound": 0.25, "ratio": 0.2})
     noise = 0.7**2 + 6 * EPOCHS * (1 - 0.6) ** 2 * 2.3**2 + 6 * EPOCHS * 3.1**2
     bounds = [5 * EPOCHS * RATE**2 * noise + 30 * EPOCHS**2 * (1.7**2 + 1) * RATE**2 * own.gradient for own in looks]
     found = lemmas.local_updates(looks, K, SMALL)
     assert (found["measured"], found["bound"], found["ratio"]) == pytest.approx((0.2, bounds[2], 0.2 / bounds[2]))
-    for factor, applies in ((0.999, True), (1.001, False)):
-        config = assign(SMALL, [f"model.learning_rate={factor / (8 * 1.3 * 3)!r}"])
-        assert lemmas.local_updates(looks, K, config)["applies"] == applies
+    alike = replace(K, sigma_L=0.0, sigma_G=0.0, rho=0.0)  # the bound follows ‖∇f‖², and the nearer look moved less
+    assert lemmas.local_updates([a_look(moved=0.2, gradient=3.0), a_look(moved=0.1, gradient=1.0)], alike, SMALL)[
+        "measured"
+    ] == pytest.approx(0.1)
+    even = replace(K, L=1.25)
+    for rate, applies in ((0.0333, True), (1.0 / 30.0, True), (0.0334, False)):
+        config = assign(SMALL, [f"model.learning_rate={rate!r}"])
+        assert lemmas.local_updates(looks, even, config)["applies"] == applies
 
 
 def test_rows_of_the_lemmas_say_what_does_not_hold() -> None:

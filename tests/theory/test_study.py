@@ -14,9 +14,11 @@ from fedrecplus.cli.theory import theory_command
 from fedrecplus.config import assign, preset
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.theory.constants import Constants, constants
+from fedrecplus.experiments.theory.corollary import corollary
 from fedrecplus.experiments.theory.rerun import looked_at, open_run
 from fedrecplus.experiments.theory.study import _verdict, look_at_states, theory
-from fedrecplus.experiments.theory.theorem import fit
+from fedrecplus.experiments.theory.theorem import bound, fit
 from tests.small_data import small_ratings
 
 DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
@@ -121,6 +123,25 @@ def test_the_corollary_s_steps_meet_the_theorem_s_conditions_and_the_gradient_fa
     points = [(each["rounds"], each["smallest"]) for each in found["horizons"]]
     assert found["slope"] == pytest.approx(np.polyfit(*np.log(points).T, 1)[0])
     assert f"{found['slope']:.2f}" in found["says"][0]
+
+
+def test_a_horizon_s_floor_and_bound_are_those_of_its_own_constants(tmp_path: Path) -> None:
+    """Three rounds are enough; at each T the estimates are of the training of T rounds."""
+    run = trained(tmp_path / "run", "fedrec+paper", *SMALL_STEPS, rounds=3)
+    case, k = open_run(run), Constants(9.0, 0.0, 1.0, 3.0, 1.0, 0.5, 0.1, 2.0)
+    found = corollary(run, [5, 3, 4], k, looks=4)["horizons"]
+    assert [own["rounds"] for own in found] == [3, 4, 5]
+    for own in found:
+        rates = (f"model.learning_rate={own['learning_rate']}", f"server_optimizer.learning_rate={own['server_rate']}")
+        config = assign(case.config, [*rates, f"server.rounds={own['rounds']}"])
+        seen, *_ = look_at_states(engine_of(config), prepare(case.training, config), 4)
+        estimates = constants(seen)
+        assert own["smallest"] == min(each.gradient for each in seen)
+        assert own["floor"] == pytest.approx(2 * estimates.chi_wp * estimates.sigma_G**2)
+        assert own["floor"] > 0
+        if not own["failed"]:
+            assert own["bound"] == bound(estimates, config, seen[0].objective, own["rounds"])["bound"]
+    assert not all(own["failed"] for own in found)
 
 
 @pytest.mark.parametrize(("given", "said"), [("10,100", "several T"), ("ten,20,30", "numbers of rounds")])
