@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrecplus.audit.canaries import audited, epsilon_bound, gaussian_epsilon, sentence
+from fedrecplus.audit.canaries import audited, sentence
+from fedrecplus.audit.epsilon_bounds import epsilon_bound, gaussian_epsilon
 from fedrecplus.config import assign, check, dumps, preset
 from fedrecplus.engines import Problem, prepare
 from fedrecplus.errors import UserError
@@ -19,20 +20,37 @@ from tests.audit.conftest import small_town
 from tests.audit.test_audit import written
 
 BUDGET = (
-    "precision=float64", "model.rule=reconstruction", "model.factors=8", "server.rounds=4", "privacy.delta=1e-4",
+    "precision=float64", "model.rule=reconstruction", "model.factors=8", "server.rounds=4",
     "aggregation.rule=uniform", "seeded_noise=true",
 )  # fmt: skip
 CLAIMS = {
     "central": ("privacy.rule=central", "privacy.epsilon=1", "channel.bits=32"),
     "central, ε = 10": ("privacy.rule=central", "privacy.epsilon=10", "channel.bits=32"),
     "distributed": ("privacy.rule=distributed", "privacy.epsilon=1", "channel.bits=32"),
+    "distributed, device by device": (
+        "privacy.rule=distributed",
+        "privacy.epsilon=1",
+        "privacy.draw=shares",
+        "channel.bits=32",
+        "server.rounds=1",
+    ),
+    "the statistics alone": ("statistics.epsilon=1",),
+    "both, of which the statistics have nearly all": (
+        "privacy.rule=central",
+        "privacy.epsilon=1",
+        "privacy.statistics_share=.95",
+        "channel.bits=32",
+    ),
     "local, Laplace": ("privacy.rule=local", "privacy.epsilon=1", "channel.rule=clear"),
     "local, Gaussian": ("privacy.rule=local", "privacy.noise=gaussian", "privacy.epsilon=1", "channel.rule=clear"),
 }
 
 
 def problem_of(*settings: str) -> Problem:
-    return prepare(small_town(), replace(check(assign(preset("fedrec+secure"), [*BUDGET, *settings])), engine="fast"))
+    delta = ["privacy.delta=1e-4"] if any(setting.startswith("privacy") for setting in settings) else []
+    return prepare(
+        small_town(), replace(check(assign(preset("fedrec+secure"), [*BUDGET, *settings, *delta])), engine="fast")
+    )
 
 
 def cut_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:

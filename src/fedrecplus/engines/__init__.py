@@ -12,7 +12,13 @@ from fedrecplus.engines.state import (
     message_of,
     start_private,
 )
-from fedrecplus.engines.statistics import StatisticsBudget, public_items, statistics_budget
+from fedrecplus.engines.statistics import (
+    StatisticsBudget,
+    noisy_statistics,
+    public_items,
+    statistics_budget,
+    statistics_total,
+)
 
 __all__ = [
     "ENGINES",
@@ -28,9 +34,11 @@ __all__ = [
     "engine_of",
     "item_columns",
     "message_of",
+    "noisy_statistics",
     "prepare",
     "public_items",
     "rounds",
     "start_private",
     "statistics_budget",
+    "statistics_total",
 ]

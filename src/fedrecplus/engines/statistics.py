@@ -52,9 +52,8 @@ def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicI
         return replace(exact, source="secure-sum")
     if plan_of(config) is None:
         check_delta(budget.delta, ratings.clients)
-    clients, norm = int(np.count_nonzero(np.diff(ratings.indptr))), sensitivity(budget.cap)
-    total = _total(ratings, budget.cap)
-    return budget.public(exact, *with_noise(total, budget.multiplier, norm, clients, clients, STATISTICS, config))
+    clients = int(np.count_nonzero(np.diff(ratings.indptr)))
+    return budget.public(exact, *noisy_statistics(statistics_total(ratings, budget.cap), budget, clients, config))
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,14 @@ def statistics_budget(config: Config, accountant: str = "PLD") -> StatisticsBudg
     return StatisticsBudget(multiplier, own.delta, own.cap, accountant)
 
 
-def _total(ratings: Ratings, cap: int) -> NDArray[np.float64]:
+def noisy_statistics(
+    total: NDArray[np.float64], budget: StatisticsBudget, clients: int, config: Config
+) -> tuple[NDArray[np.float64], float]:
+    """The sum of so many clients as it is released, and its noise's standard deviation."""
+    return with_noise(total, budget.multiplier, sensitivity(budget.cap), clients, clients, STATISTICS, config)
+
+
+def statistics_total(ratings: Ratings, cap: int) -> NDArray[np.float64]:
     """What all devices' contributions add up to."""
     total = np.zeros(2 * ratings.item_count + 2)
     for client in np.flatnonzero(np.diff(ratings.indptr) > 0).tolist():

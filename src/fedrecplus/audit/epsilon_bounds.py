@@ -1,0 +1,85 @@
+"""What guesses of coins say of ε: the most that so many right ones refute, with a stated confidence.
+
+After: Steinke, Nasr, Jagielski 2023 (one training run); Andrew et al. 2023 (one-shot estimates, Gaussian)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, norm
+
+Array = NDArray[np.float64]
+LEVEL = 0.95
+_GUESSED = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
+"""shares of the canaries that are guessed, those with the clearest scores; the bound pays for choosing among them"""
+
+
+def bounds(scores: Array, included: NDArray[np.bool_], delta: float, level: float = LEVEL) -> tuple[float, float]:
+    """By right guesses, whatever the noise; and by distance, where it is Gaussian (0 of a claim without δ)."""
+    gaussian = gaussian_bound(scores, included, delta, level) if delta > 0.0 else 0.0
+    return epsilon_bound(scores, included, delta, level), gaussian
+
+
+def epsilon_bound(scores: Array, included: NDArray[np.bool_], delta: float, level: float = LEVEL) -> float:
+    """The largest ε that so many right guesses refute. After: Steinke, Nasr, Jagielski 2023, Theorem 5.2"""
+    order, count = np.argsort(scores, kind="stable"), len(scores)
+    best = 0.0
+    for share in _GUESSED:
+        half = max(1, round(share * count / 2))
+        right = int((~included[order[:half]]).sum() + included[order[-half:]].sum())
+        best = max(best, _refuted(count, 2 * half, right, delta, (1.0 - level) / len(_GUESSED)))
+    return best
+
+
+def _refuted(count: int, guesses: int, right: int, delta: float, chance: float) -> float:
+    """The largest ε under which so many right guesses have at most this chance."""
+    low, high = 0.0, 50.0
+    if _chance_of(count, guesses, right, 0.0, delta) > chance:
+        return 0.0
+    while high - low > 1e-3:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _chance_of(count, guesses, right, middle, delta) <= chance else (low, middle)
+    return low
+
+
+def _chance_of(count: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """Of so many right guesses, at most, under (ε, δ): a binomial's tail, and what δ adds to it."""
+    q = 1.0 / (1.0 + math.exp(-epsilon))
+    tail = float(binom.sf(right - 1, guesses, q))
+    below = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), guesses, q)) / np.arange(1, right + 1)
+    return min(1.0, tail + 2.0 * count * delta * float(below.max(initial=0.0)))
+
+
+def gaussian_bound(scores: Array, included: NDArray[np.bool_], delta: float, level: float = LEVEL) -> float:
+    """ε of a Gaussian mechanism whose scores are as far apart as these, at the lower end of that distance's interval.
+
+    Holds where scores are normal, as sums with Gaussian noise are; goes beyond what so few right guesses can show.
+    """
+    inside, outside, count = scores[included], scores[~included], len(scores)
+    if min(len(inside), len(outside)) < 2:
+        return 0.0
+    spread = math.sqrt(0.5 * (float(inside.var(ddof=1)) + float(outside.var(ddof=1))))
+    apart = float(inside.mean() - outside.mean()) / max(spread, 1e-300)
+    error = math.sqrt(1.0 / len(inside) + 1.0 / len(outside) + apart**2 / (2.0 * count))
+    return gaussian_epsilon(max(0.0, apart - float(norm.ppf(0.5 + level / 2.0)) * error), delta)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The ε at which a Gaussian mechanism of this μ has this δ. After: Balle and Wang 2018, Theorem 8"""
+
+    def delta_at(epsilon: float) -> float:
+        first = norm.cdf(mu / 2.0 - epsilon / mu)
+        return float(first - math.exp(min(epsilon + norm.logcdf(-mu / 2.0 - epsilon / mu), 700.0)))
+
+    if mu <= 0.0 or delta_at(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while delta_at(high) > delta:
+        high *= 2.0
+    while high - low > 1e-4 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if delta_at(middle) > delta else (low, middle)
+    return low
