@@ -123,7 +123,7 @@ def test_the_server_s_step_is_python_s(tmp_path: Path) -> None:
             columns = first.V.shape[1]
             u = dice.normal(size=(30, columns))[:, -(config.model.values.get("interaction_factors") or 1) :]
             statistic = (u.T @ u)[np.triu_indices(u.shape[1])] if config.model.statistic_size else np.zeros(0)
-            weights, noise = dice.uniform(0, 30, len(first.V)), 0.3 * (model == "reconstruction")
+            weights, noise = dice.uniform(0, 30, len(first.V)), 0.3 * (model != "ials")
             sums = Sums(dice.normal(size=first.V.shape), weights, 25.0, 30, statistic=statistic, noise=noise)
             second = next_state(first, sums, CATALOGUE.public, config)
             third = next_state(second, sums, CATALOGUE.public, config)
@@ -176,6 +176,7 @@ def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:
         {"model__rule": "mf"},
         {"channel__rows": "rows"},
         {"aggregation__rule": "size"},
+        {"model__interaction_start": "features"},
         {"encoder__rule": "public"},
     ]
     packets = [packet_of(demonstration(2, **other), 0) for other in others]
@@ -186,8 +187,8 @@ def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:
         return '';
       } catch (error) { return error.message; }
     }));"""
-    words = [f"rule: this page can't take part with {setting}; a node of fedrecplus can" for setting in
-             ("model.rule=mf", "channel.rows=rows", "aggregation.rule=size")]  # fmt: skip
+    refused = ("model.rule=mf", "channel.rows=rows", "aggregation.rule=size", "model.interaction_start=features")
+    words = [f"rule: this page can't take part with {setting}; a node of fedrecplus can" for setting in refused]
     assert run_in_node(tmp_path, script, packets) == [*words, ""]
 
 

@@ -78,7 +78,7 @@ function meanRow(X: Table, factors: number, known: PublicItems): Float64Array {
   return mean;
 }
 
-/** The options of V: a row's variance adds to the ridge in full, and no weight was clipped. */
+/** The options of V, from before they were options of both tables, too. */
 export function ofRatings(settings: Settings): Settings {
-  return { ...settings, row_variance: 1, curvature: 1 };
+  return { row_variance: 1, curvature: 1, ...settings };
 }

@@ -27,7 +27,7 @@ const joint: ServerModel = {
   startItems: (...asked) => beside([reconstruction.startItems(...asked), ials.startItems(...asked)]),
   updateItems: (sums, T, known, settings) => {
     const k = numberOf(settings, "factors");
-    const part = (from: number, to: number): Sums => ({ ...sums, total: columns(sums.total, from, to), noise: 0 });
+    const part = (from: number, to: number): Sums => ({ ...sums, total: columns(sums.total, from, to) });
     const ofV = mStep(part(0, k), columns(T, 0, k), known, ofRatings(settings));
     return beside([ofV, newtonStep(part(k, T.columns), columns(T, k, T.columns), known, settings)]);
   },

@@ -58,6 +58,7 @@ function checkHere(config: TrainingConfig): void {
   can(MODELS.includes(model.rule), `model.rule=${model.rule}`);
   can(channel.values["rows"] === "whole", `channel.rows=${String(channel.values["rows"])}`);
   can(PRIVACY.includes(privacy.rule), `privacy.rule=${privacy.rule}`);
+  can(model.values["interaction_start"] !== "features", "model.interaction_start=features");
   can(AGGREGATIONS.includes(aggregation.rule), `aggregation.rule=${aggregation.rule}`);
   can(aggregation.rule === "uniform" || aggregation.values["covariance"] === "none", "aggregation.covariance");
   if (aggregation.rule !== "wasserstein") return;

@@ -62,13 +62,14 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     config = _changed(config, {"privacy.rule": noise, **budget}, source)  # refuses what is no ε or δ
     if noise == "local":  # a baseline: what others do to the algorithm as it is
         return _changed(config, budget, source)
-    rules = {"model": "reconstruction", "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}
+    settings = {**suited(epsilon, delta, clients, choices=config.model.rule == "joint"), **budget}
+    model = settings.pop("model.rule")
+    rules = {"model": model, "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}
     if config.channel.VIEW == "uploads":
         rules["channel"] = "sums"
     config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
     if config.statistics.source == "participants":
         config = change(config, "statistics.source", "secure-sum", source)
-    settings = {**suited(epsilon, delta, clients), **budget}
     if isinstance(config.channel, RingChannel):
         settings["channel.bound"] = settings["privacy.clip"]  # no number of a clipped update is greater
         settings["channel.bits"] = 32  # rounding must not lift an update over its clip

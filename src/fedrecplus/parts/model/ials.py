@@ -32,6 +32,7 @@ from fedrecplus.arrays import (
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfChoices
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.model._noisy_choices import rows_of_features, scaled, without_noise
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
@@ -96,6 +97,12 @@ class Settings(PublicSettings):
     """of an item, averaged over ratings: there, popularity has half its weight in lists"""
     interaction_init: ClassVar[float] = 0.05
     """standard deviation of W's start values"""
+    interaction_start: Annotated[
+        Literal["chance", "features"],
+        text(
+            "W before training: chance; or, for sums with noise, popularity and what the catalogue says, which is free"
+        ),
+    ] = "chance"
 
 
 class SharedEquations(NamedTuple):
@@ -122,7 +129,9 @@ class Ials(Model[C]):
         return {"W": Leaf.table(factors), "gram": Leaf.statistic(factors * (factors + 1) // 2)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
-        """W before training: noise."""
+        """W before training: noise, or what public features say."""
+        if self.settings.interaction_start == "features":
+            return rows_of_features(seed, self.settings.interaction_factors, public)
         cells = np.arange(items * self.settings.interaction_factors, dtype=np.uint64).reshape(items, -1)
         return self.settings.interaction_init * normal(subkey(seed, "start-W"), cells)
 
@@ -204,15 +213,22 @@ class Ials(Model[C]):
         settings, W = self.settings, V.astype(np.float64)
         S = _symmetric(sums.statistic, W.shape[1])
         mean_weight = sums.overall / sums.clients if sums.clients else 0.0
+        noisy = sums.noise > 0.0 and settings.interaction_start == "features"
+        clients = public.people if noisy else sums.clients  # noise hides how many there were
         people = np.maximum(sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W)), 0.0)
         ridge = np.sqrt(people + max(4.0 * people.mean(), 1.0))[:, None]
         ridge *= settings.interaction_item_ridge * mean_weight
         gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
-        share = people / max(sums.clients, 1)
+        share = people / max(clients, 1)
         sizes, directions = np.linalg.eigh(S)
         strength = (settings.unobserved_weight + settings.interaction_curvature * share)[:, None]
-        curvature = strength * np.maximum(sizes, 0.0) + ridge
-        return np.asarray(((gradient @ directions) / np.maximum(curvature, 1e-12)) @ directions.T)
+        curvature = np.maximum(strength * np.maximum(sizes, 0.0) + ridge, 1e-12)
+        step = ((gradient @ directions) / curvature) @ directions.T
+        if not noisy:
+            return np.asarray(step)
+        evidence = curvature * ((W + step) @ directions)  # what the sums say of the row as a whole
+        found = (without_noise(evidence, sums.noise, people) / curvature) @ directions.T
+        return scaled(found, public) - W
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (b_i, constant, popularity, average, content, scaled W_i)."""

@@ -49,6 +49,8 @@ class Settings(ials.Settings):
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
+    curvature: Annotated[float, number(0.01, 100, "E[w²] of a factor's weight in the M-step; less where clipped")] = 1.0
+    row_variance: Annotated[float, number(0, 100, "share of a row's own variance that adds to the ridge")] = 1.0
     choice_prior: ClassVar[float] = 0.6
     """η, the prior mean of a person's weights of V moves by η Σ(V_j − mean)/√n over rated items"""
 
@@ -82,10 +84,7 @@ class Joint(ials.Ials[Settings]):
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """Both servers' halves, each of its own columns."""
         k = self.settings.factors
-        ratings, choices = (
-            Sums(total, sums.weights, sums.overall, sums.clients, statistic=sums.statistic)
-            for total in (sums.total[:, :k], sums.total[:, k:])
-        )
+        ratings, choices = (replace(sums, total=total) for total in (sums.total[:, :k], sums.total[:, k:]))
         V_step = self.rating_model.update_items(ratings, V[:, :k], public)
         return np.hstack([V_step, super().update_items(choices, V[:, k:], public)])
 
