@@ -167,7 +167,25 @@ def _unchanged(plugin: _Fates, items: list[Any], write: Any) -> None:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         sys.setprofile(None)
         seconds[running] = _processor_seconds() - began
-    json.dump([{name: list(own) for name, own in callers.items()}, seconds], write)
+    together = _sharing(items)
+    json.dump(
+        [{name: sorted({*own, *(t for n in own for t in together[n])}) for name, own in callers.items()}, seconds],
+        write,
+    )
+
+
+def _sharing(items: list[Any]) -> dict[str, set[str]]:
+    """The tests that share a module's fixture with a test: what it calls is noted of the first of them alone."""
+    users: dict[Any, set[str]] = defaultdict(set)
+    for item in items:
+        for fixtures in item._fixtureinfo.name2fixturedefs.values():
+            if fixtures[-1].scope != "function" and not fixtures[-1].func.__module__.startswith("_pytest"):
+                users[id(fixtures[-1])].add(item.nodeid)
+    found: dict[str, set[str]] = defaultdict(set)
+    for own in users.values():
+        for name in own:
+            found[name] |= own
+    return found
 
 
 def _changed(plugin: _Fates, mutant: Mutant, items: list[Any], limit: float, write: Any) -> None:

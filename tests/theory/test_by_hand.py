@@ -14,7 +14,8 @@ from fedrecplus.experiments.theory import corollary as corollaries
 from fedrecplus.experiments.theory import lemmas
 from fedrecplus.experiments.theory.constants import Constants, Look, constants, dissimilarity, look
 from fedrecplus.experiments.theory.gradients import GradientRows
-from fedrecplus.experiments.theory.theorem import bound, conditions, constant_c
+from fedrecplus.experiments.theory.theorem import bound, conditions, constant_c, fit
+from fedrecplus.experiments.theory.unevenness import weights_in_words
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import keys, normal, subkey
 
@@ -146,6 +147,34 @@ def test_the_conditions_break_where_the_theorem_says(what: str, change: str, at:
     assert held[0].found == f"{0.999 * at:.3g} against {at:.3g}"
 
 
+def test_a_condition_that_is_met_to_the_last_bit() -> None:
+    """η_L = 1/(8LK), c = 0 and η_L = c break it; η = 1/(η_L L) doesn't."""
+
+    def holds(what: str, k: Constants, rate: float, eta: float = 1.0) -> bool:
+        sizes = [f"model.learning_rate={rate!r}", f"server_optimizer.learning_rate={eta!r}", "model.local_epochs=1"]
+        return next(own for own in conditions(k, assign(SMALL, sizes)) if own.what == what).holds
+
+    even, level = replace(K, L=1.25), replace(K, L=0.5, A=1.0, chi_pw=0.6)
+    assert not holds("η_L < 1/(8LK)", even, 0.1)
+    assert constant_c(level, assign(SMALL, ["model.learning_rate=0.25", "model.local_epochs=1"])) == 0.0
+    assert not holds("c > 0", level, 0.25)
+    plain = replace(K, L=4 / 11, A=0.0, chi_pw=0.0)
+    assert constant_c(plain, assign(SMALL, ["model.learning_rate=0.34375", "model.local_epochs=1"])) == 0.34375
+    assert not holds("η_L < c", plain, 0.34375)
+    assert holds("η ≤ 1/(η_L L)", replace(K, L=2.0), 0.5, 1.0)
+    decays = ["model.learning_rate_decay=0.5", "server_optimizer.learning_rate_decay=0.25", "server.cooldown=0.125"]
+    told = next(own for own in conditions(K, assign(SMALL, decays)) if own.what == "constant step sizes")
+    assert told.found == "decay 0.5, 0.25, cooldown 0.125"
+
+
+def test_a_fit_that_is_no_perfect_one_explains_a_share_of_the_variance() -> None:
+    t, y = [1, 2, 4, 8, 16], [0.3, 0.24, 0.15, 0.14, 0.1]
+    found = fit(t, y)
+    rest = sum((one - other) ** 2 for one, other in zip(found.at(t), y, strict=True))
+    assert found.r_squared == pytest.approx(1 - rest / sum((own - 0.186) ** 2 for own in y))
+    assert 0.9 < found.r_squared < 0.999
+
+
 def test_the_largest_c_is_what_the_local_step_is_held_against() -> None:
     """c > 0 and η_L < c break apart: c falls to zero as η_L grows."""
     told = {}
@@ -229,13 +258,15 @@ def test_few_clients_few_points_and_gradients_without_spread_are_no_fault() -> N
     assert lemmas.gaussian(smooth, 0)["slope"] is None
 
 
-def test_three_points_are_enough_for_a_slope() -> None:
-    drawn, every = np.random.default_rng(0).gamma(16, size=4000), np.ones(4000, bool)
+@pytest.mark.parametrize(("shape", "seed", "above"), [(16, 0, 3), (40, 3, 2)])
+def test_three_points_are_enough_for_a_slope(shape: int, seed: int, above: int) -> None:
+    drawn, every = np.random.default_rng(seed).gamma(shape, size=4000), np.ones(4000, bool)
     at_once = drawn / normal(subkey(0, "direction", 0), np.arange(4000))
     rows = GradientRows(1, 0 * every, np.arange(4000), every, at_once[:, None], at_once, 4000, 1.0)
     found = lemmas.gaussian(rows, 0)
-    assert [own > 1.5 * found["at_best"] for own in found["distance"]] == [True] * 3 + [False] * 5
-    assert found["slope"] == pytest.approx(np.polyfit(np.log([1, 2, 4]), np.log(found["distance"][:3]), 1)[0])
+    assert [own > 1.5 * found["at_best"] for own in found["distance"]] == [True] * above + [False] * (8 - above)
+    slope = np.polyfit(np.log([1, 2, 4]), np.log(found["distance"][:3]), 1)[0]
+    assert found["slope"] == (pytest.approx(slope) if above == 3 else None)
 
 
 def test_the_wasserstein_bound_by_dense_tables() -> None:
@@ -289,6 +320,21 @@ def test_lemma_2_and_3_at_the_look_that_comes_nearest() -> None:
     for rate, applies in ((0.0333, True), (1.0 / 30.0, True), (0.0334, False)):
         config = assign(SMALL, [f"model.learning_rate={rate!r}"])
         assert lemmas.local_updates(looks, even, config)["applies"] == applies
+
+
+@pytest.mark.parametrize(
+    ("chi", "said"),
+    [
+        ([0.3, 0.001, 0.004, 0.002, 0.7], "even in rounds 2 to 7, most uneven in round 9 (0.70)."),
+        (
+            [0.01, 0.3, 0.2, 0.02, 0.1],
+            "even in no round that was looked at, most uneven in round 2 (0.30), 0.10 in round 9.",
+        ),
+        ([0.3, 0.2, 0.009, 0.2, 0.1], "even in round 4, most uneven in round 1 (0.30), 0.10 in round 9."),
+    ],
+)
+def test_how_uneven_weights_were_in_words(chi: list[float], said: str) -> None:
+    assert weights_in_words({"rounds": [1, 2, 4, 7, 9], "chi_wp": chi}).endswith(f"uniform ones: {said}")
 
 
 def test_rows_of_the_lemmas_say_what_does_not_hold() -> None:

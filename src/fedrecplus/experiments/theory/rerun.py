@@ -58,8 +58,8 @@ def looked_at(count: int, looks: int = LOOKS) -> list[int]:
     >>> looked_at(100, 5)
     [0, 1, 3, 10, 32]
     """
-    wanted = np.geomspace(1, max(count, 1), looks)[: looks - 1] if count > 1 else np.array([])
-    return sorted({0, *(int(number) for number in np.rint(wanted) if number < count)})
+    wanted = np.rint(np.geomspace(1, count, looks))
+    return sorted({0, *(int(number) for number in wanted if number < count)})
 
 
 def states(engine: Engine, problem: Problem, looks: int = LOOKS) -> Iterator[SimulationState]:
