@@ -44,8 +44,8 @@ CHANNELS = (
     ("secure", "whole", "masks", 2),
     ("secure", "blocks", "masks", 1),
     ("secure", "rows", "masks", 1),
-    ("shares", "rows", "shares", 2),
-    ("he", "whole", "encryption", 2),
+    ("shares", "rows", "cryptography", 2),
+    ("he", "whole", "cryptography", 2),
 )
 """channel, rows, the option by which a simulation computes its cryptography, and in how many rounds that is timed: over
 parts of the table everybody is everybody's neighbour, and a round takes minutes"""

@@ -60,7 +60,6 @@ def with_public(**changes: Any) -> ItemCatalogue:
 WEAKER = {
     "no pseudo items": small_config("fedmf"),
     "hardly any": small_config(pseudo_items__ratio=0.01),
-    "one for everybody": small_config(pseudo_items__count=1),
     "new ones in each round": small_config("fedrec-hf"),
 }
 

@@ -21,11 +21,16 @@ RULES = ("uniform", "wasserstein")
 MODELS = ("mf", "biased-mf", "reconstruction")
 ROWS = ("whole", "blocks", "rows")
 SMALL = (
-    "channel.block_size=4",
     "channel.statistic_bound=1000",
     "channel.least_cohort=5",
     "aggregation.weigh_on=client",
 )
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few items as here would be one block or two."""
+    monkeypatch.setattr(_summing.RingSettings, "block_size", 4)
 
 
 def changes(rule: str, model: str, rows: str, *more: str) -> tuple[str, ...]:
@@ -171,8 +176,9 @@ def test_numbers_beyond_the_bound_are_clipped_and_nobody_drops_out(
 
 
 @pytest.mark.parametrize("model", ["mf", "joint"])
-def test_kernels_clip_as_the_reference_does(model: str) -> None:
-    tight = ("channel.bound=0.01", "channel.largest_weight=0.5", "channel.statistic_bound=0.01")
+def test_kernels_clip_as_the_reference_does(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_summing.RingSettings, "largest_weight", 0.5)
+    tight = ("channel.bound=0.01", "channel.statistic_bound=0.01")
     config = assign(example_config(*changes("uniform", model, "whole")), list(tight))
     problem = prepare(small_ratings(), config)
     slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))

@@ -8,7 +8,6 @@ const MODELS: readonly string[] = ["reconstruction", "ials", "joint"];
 const STATISTIC: readonly string[] = ["ials", "joint"];
 const AGGREGATIONS: readonly string[] = ["uniform", "wasserstein"];
 const PRIVACY: readonly string[] = ["none", "distributed"];
-const LARGEST_WEIGHT = 32;
 
 export function isSecure(config: TrainingConfig): boolean {
   return section(config, "channel").rule === "secure";
@@ -63,7 +62,6 @@ function checkHere(config: TrainingConfig): void {
   if (aggregation.rule !== "wasserstein") return;
   demand(aggregation.values["weigh_on"] === "client", "weights by the server need single uploads");
   demand(aggregation.values["global_step"] === "last", "a client doesn't know this round's mean");
-  demand(number(channel, "largest_weight") >= LARGEST_WEIGHT, "channel.largest_weight is too small");
 }
 
 function demand(sound: boolean, problem: string): void {

@@ -20,7 +20,7 @@ Content = Mapping[str, Any]
 Identity = tuple[Any, ...]
 _OF_NO_ACCOUNT = ("seed", "engine", "precision", "algorithm")
 _ROUNDS = "server.rounds"
-_SKIPPED = ("masks", "shares", "encryption")
+_SKIPPED = ("masks", "cryptography")
 """options of channels by which a simulation leaves cryptography out: its seconds are then those of something else"""
 
 

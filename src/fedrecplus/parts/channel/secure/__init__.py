@@ -54,7 +54,8 @@ class Settings(RingSettings):
         int, number(1, 10**6, "random groups of the cohort that are summed apart, against few who spoil; 1: one sum")
     ] = 1
     corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
-    dropout_bound: Annotated[float, number(0, 0.49, "share of the cohort that may vanish in a round")] = 0.1
+    dropout_bound: ClassVar[float] = 0.1
+    """share of the cohort that may vanish in a round: the graph of neighbours is made for it"""
     dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0
     masks: Annotated[
         Literal["skipped", "computed"], text("simulation: sum the ring vectors alone, or run the whole protocol")
@@ -194,5 +195,5 @@ def failed(round_number: int, reason: Aborted) -> UserError:
     """The error of a simulated round whose sum was aborted."""
     return UserError(
         f"the secure sum of round {round_number} was aborted: {reason}",
-        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout and dropout_bound",
+        "ask more clients (cohort.fraction), or look at channel.least_cohort and dropout",
     )
