@@ -14,8 +14,7 @@ from fedrecplus.cli.theory import theory_command
 from fedrecplus.config import assign, preset
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.theory.rerun import looked_at, open_run
-from fedrecplus.experiments.theory.study import _verdict, look_at_states, theory
+from fedrecplus.experiments.theory.study import _verdict, look_at_states, looked_at, open_run, theory
 from fedrecplus.experiments.theory.theorem import fit
 from tests.small_data import small_ratings
 

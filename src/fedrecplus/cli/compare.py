@@ -1,4 +1,4 @@
-"""``fedrecplus compare``."""
+"""``fedrecplus compare``, and ``fedrecplus demo``, which is one."""
 
 from __future__ import annotations
 
@@ -38,20 +38,23 @@ from fedrecplus.cli.options import (
     with_test,
     write_files,
 )
-from fedrecplus.config import Config, assign, check_channel, with_budget, with_channel
+from fedrecplus.config import Config, assign, check_channel, preset, with_budget, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
 from fedrecplus.experiments.compare import compare, named_configs
-from fedrecplus.experiments.comparison import SPARE, Comparison, errors_table, notes
-from fedrecplus.experiments.jobs import Monitor
-from fedrecplus.experiments.report import (
+from fedrecplus.experiments.comparison import (
+    SPARE,
+    Comparison,
     details_tables,
+    errors_table,
+    notes,
     published_table,
     to_csv,
     to_json,
     to_markdown,
 )
+from fedrecplus.experiments.jobs import Monitor
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.choosing import AUTO
@@ -210,3 +213,30 @@ def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str
         else:
             configs.append(config_of(name, allow, TRIVIAL))
     return configs
+
+
+ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private", "fedrec+secure")
+_SHOWN, _BESIDE = "fedrec+secure", "fedrec+"
+"""whose page the last line opens, and whose item table its panel has beside"""
+
+
+def demo_command(
+    dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")] = "ml-100k",
+    folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders and tables go.")] = Path("runs/demo"),
+    json_file: JsonFile = None,
+) -> None:
+    """Train six algorithms on five folds of MovieLens-100K and set them beside what others published.
+
+    A few minutes on two cores. Every run folder stays in runs/demo, which a second demo replaces.
+    """
+    check_file_place(json_file)
+    watch = Stopwatch()
+    ratings = load_with_bar(dataset, FileOptions())
+    configs = [preset(name) for name in ALGORITHMS]
+    comparisons = compare_with_bars([ratings], configs, out, folds=folds, overwrite=True)
+    show_comparison(comparisons[0])
+    write_reports(comparisons, watch.made(0), out, json_file)
+    say(f"\nrun folders: {out}; tables: {out / 'comparison.md'}, .csv, .json")
+    say(f"next: fedrecplus recommend {out / _SHOWN / 'fold-0'} --client {ratings.client_ids[0]}")
+    say(f"open its page: fedrecplus page {out / _SHOWN / 'fold-0'} --beside {out / _BESIDE / 'fold-0'} --open")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.foreground import terminated_like_interrupted
+from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.cli.options import Allow, Settings, config_of, load_with_bar, reads_own_files
 from fedrecplus.cli.server import DEFAULT_HOME

@@ -31,3 +31,17 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """A service manager's termination signal does what Ctrl-C does."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -26,8 +26,7 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
-from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.search_space import Dimension, Moment, Trial, apply, default_dimensions, parse_dimensions
 from fedrecplus.experiments.tuning import Tuned, import_optuna, tune
 from fedrecplus.experiments.validation import Objective, cut
 from fedrecplus.files import write_json_to, write_text

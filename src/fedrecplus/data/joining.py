@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.catalogue import Catalogue
-from fedrecplus.data.ratings import NEVER_TESTED, Ratings, narrowest
+from fedrecplus.data.ratings import NEVER_TESTED, Catalogue, Ratings, narrowest
 from fedrecplus.errors import UserError
 
 Ids = NDArray[Any]

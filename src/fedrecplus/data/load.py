@@ -12,7 +12,7 @@ from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder
-from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
+from fedrecplus.data.synthetic.truth import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import UserError, unknown_name
 
 RatingsLike = Any

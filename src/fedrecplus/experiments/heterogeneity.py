@@ -31,7 +31,7 @@ from fedrecplus.experiments.heterogeneous_clients import (
     rotate,
     shift,
 )
-from fedrecplus.experiments.requirements import require_federation
+from fedrecplus.experiments.jobs import require_federation
 from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
 from fedrecplus.parts.model.mf import Mf

@@ -21,8 +21,7 @@ import numpy as np
 from fedrecplus.config import Config, check, to_tables, value_of
 from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions
-from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.search_space import Dimension, Moment, Trial, apply, default_dimensions
 from fedrecplus.experiments.validation import Cut, Objective, evaluations
 from fedrecplus.files import locked
 from fedrecplus.randomness import subkey

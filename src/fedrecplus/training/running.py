@@ -26,7 +26,6 @@ from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.parts.recency import recency_weights
 from fedrecplus.randomness import uniform
 from fedrecplus.training.callbacks import Callback, Progress, Step
-from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import MOST_RETRIES, refuse_blown_up, step_size, with_smaller_step
 from fedrecplus.training.evaluation import (
     Errors,
@@ -44,7 +43,7 @@ from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.ranking import lists_of
 from fedrecplus.training.recency import chosen_decay, comes_after
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.run_folder import Checkpoint, RunFolder, Tally
 from fedrecplus.training.sampled import sampled_ranking
 from fedrecplus.training.warm_start import Earlier
 

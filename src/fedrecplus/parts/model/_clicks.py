@@ -22,11 +22,7 @@ from fedrecplus.parts.model import Model
 from fedrecplus.parts.tree import size_of
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, subkeys, to_unit
-<<<<<<< HEAD
 from fedrecplus.settings import Annotated, Settings, number, text
-=======
-from fedrecplus.settings import Settings
->>>>>>> 4232a3dc (Make 29 settings that nobody varies constants or drop them: 85 are left beside the choices of parts)
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
@@ -47,13 +43,8 @@ LeakyNegatives = Annotated[
 class ClickSettings(Settings):
     """Options of every model of clicks."""
 
-<<<<<<< HEAD
     negatives: Negatives = 4.0
     leaky_negatives: LeakyNegatives = False
-=======
-    negatives: ClassVar[float] = 4.0
-    """items drawn as not clicked, per click, as published"""
->>>>>>> 4232a3dc (Make 29 settings that nobody varies constants or drop them: 85 are left beside the choices of parts)
 
 
 _LAST = np.uint64(2**64 - 1)
