@@ -88,7 +88,7 @@ def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_
     assert protection_of({**tables, "privacy": {"rule": "none"}}) == "assumed"
     assert protection_of({**tables, "privacy": {"rule": "local", "epsilon": 10.0}}) == "ε = 10 per number"
     row = trained("fedmf", 0.8)
-    row["config"]["channel"] = {"rule": "clear", "masks": "skipped"}
+    row["config"]["channel"] = {"rule": "clear", "cryptography": "skipped"}
     (case,) = cases_of([{"rows": [row]}], [])
     assert case.seconds is None
     headings, lines = frontier_table([case])

@@ -99,7 +99,7 @@ def test_nothing_leaves_a_device_but_the_fields_of_an_upload() -> None:
 @pytest.mark.parametrize("model", ["model.user_step=all", "model.rule=reconstruction"])
 def test_a_pseudo_row_with_the_rating_of_a_rated_row_is_uploaded_as_that_one_would_be(model: str) -> None:
     """What the server gets depends on item and rating alone, not on which of the two a row is."""
-    over_all = ["model.solve_over=all"] if "reconstruction" in model else []
+    over_all = ["model.user_step=all"] if "reconstruction" in model else []
     problem, message, devices = example_round(model, *over_all, "virtual_ratings.rule=user-average")
     upload, after = client_round(message, devices[3], problem.config)
     assert after.kept is not None

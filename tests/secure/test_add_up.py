@@ -47,7 +47,9 @@ def assert_same(found: Sums, expected: Sums) -> None:
 
 
 def both(config: Config, uploads: list[Upload], message) -> list[tuple[Sums, Traffic]]:
-    return [add_up(uploads, message, assign(config, [f"channel.masks={masks}"])) for masks in ("skipped", "computed")]
+    return [
+        add_up(uploads, message, assign(config, [f"channel.cryptography={masks}"])) for masks in ("skipped", "computed")
+    ]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -134,7 +136,7 @@ def test_whatever_vanishes_both_ways_agree_on_the_sum_or_on_the_reason() -> None
                 aborted += 1
                 for masks in ("skipped", "computed"):
                     with pytest.raises(UserError, match="aborted"):
-                        add_up(uploads, message, assign(config, [f"channel.masks={masks}"]))
+                        add_up(uploads, message, assign(config, [f"channel.cryptography={masks}"]))
                 continue
             assert_same(quick, full)
             assert quick_cost == cost

@@ -249,7 +249,7 @@ def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
         config = change(config, "server.rounds", rounds)
     config = assign(config, settings)
     if is_secure(config):  # a simulation may skip what hides nothing in it
-        config = change(config, "channel.masks", "computed")
+        config = change(config, "channel.cryptography", "computed")
     return check(config)
 
 

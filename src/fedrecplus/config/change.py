@@ -43,7 +43,7 @@ _RENAMED = {
     "client.learning_rate": "model.learning_rate",
     "client.learning_rate_decay": "model.learning_rate_decay",
     "client.batch_size": "model.batch_size",
-    "client.u_step": "model.user_step, or model.solve_over",
+    "client.u_step": "model.user_step",
     "client.fraction": "cohort.fraction",
     "client.dropout": "cohort.dropout",
     "model.biases": "model.rule=biased-mf",
@@ -63,7 +63,9 @@ _RENAMED = {
 _MERGED = {
     "aggregation.trim": "aggregation.hostile",
     "channel.encryption": "channel.cryptography",
+    "channel.masks": "channel.cryptography",
     "channel.shares": "channel.cryptography",
+    "model.solve_over": "model.user_step",
 }
 """settings of early versions of 0.2 that have the name of another today"""
 _GONE = {"pseudo_items.count": 0, "server_optimizer.learning_rate_decay": 1.0, "privacy.draw": "sum"}

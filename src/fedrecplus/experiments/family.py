@@ -204,7 +204,7 @@ def own_settings(name: str, model: str, tuned: Tuned | None = None, dataset: str
         raise unknown_name("member of the family", name, MEMBERS)
     own = MEMBERS[name]
     if name == "FedRec++":  # lossless: only with rated rows alone in the user's step is nothing of pseudo items left
-        own = (*own, "model.solve_over=rated" if model == "reconstruction" else "model.user_step=rated")
+        own = (*own, "model.user_step=rated")
     if tuned is None:
         return own
     try:

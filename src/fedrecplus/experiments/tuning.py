@@ -105,6 +105,8 @@ def tune(
         # two searches in one study would each take the other's running trials for some that a kill left
         stack.enter_context(locked(lock, str(storage), "wait for it, or take another --storage"))
         searched = list(dimensions) or default_dimensions(start, lists=aim.maximised)
+        if not searched:
+            raise UserError(f"{start.algorithm} sets no number to search around", "name settings to search: --search")
         search = _Search(list(cuts), check(start), searched, storage, aim)
         ended = search.resume()
         taken = {trial.number for trial in ended}
