@@ -213,7 +213,7 @@ def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Check
 
 
 def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:
-    """The figures of ``training.results``; errors are null, since test ratings would have to leave their devices."""
+    """The figures of ``training.run``; errors are null, since test ratings would have to leave their devices."""
     last = lines[-1] if lines else {}
     unknown = dict.fromkeys(("fold", "mae", "rmse", "nmse", "train_ratings", "groups", "ranking"))
     fit = None if last.get("rmse") is None else {"mae": None, "rmse": last["rmse"], "nmse": None, "ratings": None}
