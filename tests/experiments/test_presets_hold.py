@@ -14,9 +14,9 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.training import Step, train
-from fedrecplus.training.divergence import step_size
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.measures import evaluate, measure
+from fedrecplus.training.running import step_size
 
 OURS = ("fedmf", "fedrec+", "fedrec+private", "fedrec+secure")
 STARS = Scale(1.0, 5.0, 1.0)

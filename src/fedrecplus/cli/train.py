@@ -36,9 +36,9 @@ from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
 from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, Choice, choose
-from fedrecplus.training.divergence import step_size
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.running import step_size
 
 FOLDS = 5
 

@@ -197,12 +197,9 @@ class Ratings:
     def where(self, mask: NDArray[np.bool_]) -> Ratings:
         """Only the ratings that the mask keeps; clients and items keep their numbers."""
         kept = np.concatenate([[0], np.cumsum(mask)])
-        return replace(
-            self,
-            indptr=kept[self.indptr].astype(np.int64),
-            items=self.items[mask],
-            codes=self.codes[mask],
-            timestamps=None if self.timestamps is None else self.timestamps[mask],
-            folds=None if self.folds is None else self.folds[mask],
-            order=None if self.order is None else self.order[mask],
-        )
+        return replace(self, indptr=kept[self.indptr].astype(np.int64), items=self.items[mask], **self.said(mask))
+
+    def said(self, places: NDArray[Any]) -> dict[str, Any]:
+        """What is known of some ratings beside who gave them to which item, in their order, for ``replace``."""
+        arrays = {name: getattr(self, name) for name in ("codes", "timestamps", "folds", "order")}
+        return {name: None if array is None else array[places] for name, array in arrays.items()}

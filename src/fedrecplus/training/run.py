@@ -13,7 +13,6 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
 from fedrecplus.parts.recency import VALIDATED
-from fedrecplus.training.divergence import step_size
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.measures import Evaluation
 from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts
@@ -21,7 +20,7 @@ from fedrecplus.training.privacy import privacy_of
 from fedrecplus.training.publishing import FROM_RATINGS, PUBLIC_LIST
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.run_folder import RunFolder
-from fedrecplus.training.running import Training
+from fedrecplus.training.running import Training, step_size
 
 
 def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[str, Any]) -> dict[str, Any]:
