@@ -23,7 +23,7 @@ from fedrecplus.config import assign
 from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder
 from fedrecplus.data.shards.read import read_all, sharded_ratings
 from fedrecplus.data.shards.write import shard_synthetic
-from fedrecplus.data.synthetic.options import SyntheticOptions
+from fedrecplus.data.synthetic.truth import SyntheticOptions
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, prepare
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.workers import core_count

@@ -41,11 +41,11 @@ FURTHER = {
 }
 """audits of docs/audit.md: the dearer control, cohorts that differ, and what takes more time"""
 CHANNELS = (
-    ("secure", "whole", "masks", 2),
-    ("secure", "blocks", "masks", 1),
-    ("secure", "rows", "masks", 1),
-    ("shares", "rows", "shares", 2),
-    ("he", "whole", "encryption", 2),
+    ("secure", "whole", "cryptography", 2),
+    ("secure", "blocks", "cryptography", 1),
+    ("secure", "rows", "cryptography", 1),
+    ("shares", "rows", "cryptography", 2),
+    ("he", "whole", "cryptography", 2),
 )
 """channel, rows, the option by which a simulation computes its cryptography, and in how many rounds that is timed: over
 parts of the table everybody is everybody's neighbour, and a round takes minutes"""
@@ -94,7 +94,7 @@ def steps(extent: Extent) -> list[Step]:
         found.append(_audit(few, f"more-{name}", how, 400 if few is not extent else 150, extent.more))
     found += [step for channel in CHANNELS for step in _over(extent, *channel)]
     preset = ("fedrec+secure", "--channel", "secure")
-    return [*found, *_all_of(extent, "preset", preset, "masks", 2), *_with_noise(extent)]
+    return [*found, *_all_of(extent, "preset", preset, "cryptography", 2), *_with_noise(extent)]
 
 
 def _in_clear(extent: Extent, algorithm: str) -> list[Step]:
@@ -126,12 +126,12 @@ def _with_noise(extent: Extent) -> list[Step]:
     for epsilon in BUDGETS:
         how = ("fedrec+secure", "--channel", "secure", "--epsilon", str(epsilon), "--noise", "distributed")
         for fold in range(extent.folds):
-            masks = ("--set", "channel.masks=computed") if fold == 0 else ()  # one of them brings the seconds
+            masks = ("--set", "channel.cryptography=computed") if fold == 0 else ()  # one of them brings the seconds
             name = f"epsilon-{epsilon}-fold{fold}"
             run = ("train", "--dataset", "ml-100k", "--algorithm", *how, "--fold", str(fold), *extent.settings, *masks)
             found.append(Step(name, (*run, "--out", str(extent.out / name)), 200 if masks else 30))
         first = f"epsilon-{epsilon}-fold0"
-        audited = (str(extent.out / first), "--set", "channel.masks=skipped")  # the sums are the same
+        audited = (str(extent.out / first), "--set", "channel.cryptography=skipped")  # the sums are the same
         found.append(_audit(extent, f"epsilon-{epsilon}-audit", audited, 100, after=first))
     return found
 

@@ -26,7 +26,7 @@ from benchmarks.line import Line
 from fedrecplus.config import preset, presets
 from fedrecplus.data import Ratings, load, split
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.peers import chosen, ease
+from fedrecplus.experiments.baselines import chosen, ease
 from fedrecplus.experiments.trivial import global_mean
 from fedrecplus.experiments.validation import cut
 from fedrecplus.training import train

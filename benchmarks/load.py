@@ -89,7 +89,11 @@ def settings(nodes: int, cohort: int, rounds: int, channel: str) -> Config:
         "model.factors": 16,
     }
     if channel == "secure":
-        changes |= {"channel.rule": "secure", "channel.masks": "computed", "channel.least_cohort": max(3, cohort // 2)}
+        changes |= {
+            "channel.rule": "secure",
+            "channel.cryptography": "computed",
+            "channel.least_cohort": max(3, cohort // 2),
+        }
         changes["channel.demonstration"] = True  # made-up people
     for name, value in changes.items():
         config = change(config, name, value)

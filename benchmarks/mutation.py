@@ -33,7 +33,7 @@ TESTED: dict[str, tuple[str, ...]] = {
     **{f"rounds/{name}.py": _PARTS for name in ("client", "extension", "release", "server")},
     **{
         f"experiments/theory/{name}.py": _THEORY
-        for name in ("constants", "corollary", "gradients", "lemmas", "rerun", "study", "theorem", "unevenness")
+        for name in ("constants", "corollary", "gradients", "lemmas", "study", "theorem")
     },
 }
 """file → the tests that should notice, and the file's own doctests"""

@@ -25,7 +25,7 @@ from benchmarks.line import Line
 from fedrecplus.config import assign, preset
 from fedrecplus.data import Ratings, load, split
 from fedrecplus.training import train
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import ListOptions
 from fedrecplus.training.recommender import Recommender
 
 MOST_RATINGS = 50
@@ -75,7 +75,7 @@ def people_of(ratings: Ratings, client: int) -> dict[str, float]:
 def seconds_of(recommender: Recommender, ratings: dict[str, float]) -> float:
     """How long the bare call takes."""
     began = time.perf_counter()
-    recommender.fold_in(ratings).top_list(Wish(10))
+    recommender.fold_in(ratings).top_list(ListOptions(10))
     return time.perf_counter() - began
 
 

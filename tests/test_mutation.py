@@ -9,16 +9,16 @@ import pytest
 
 from benchmarks.mutation import PACKAGE, ROOT, TESTED, Mutant, mutants
 from benchmarks.mutation_runs import apply, run_mutants
-from fedrecplus.experiments.theory import rerun
+from fedrecplus.experiments.theory import study
 
-FILE = "experiments/theory/rerun.py"
+FILE = "experiments/theory/study.py"
 
 
 def of(function: str, change: str) -> Mutant:
     return next(own for own in mutants(FILE) if (own.function, own.change) == (function, change))
 
 
-@pytest.mark.parametrize("file", ["parts/virtual_ratings/nearest.py", "experiments/theory/unevenness.py"])
+@pytest.mark.parametrize("file", ["parts/virtual_ratings/nearest.py", "experiments/theory/constants.py"])
 def test_a_mutant_differs_in_one_line_of_its_function(file: str) -> None:
     whole = ast.unparse(ast.parse((ROOT / PACKAGE / file).read_text(encoding="utf-8"))).splitlines()
     found = list(mutants(file))
@@ -30,8 +30,8 @@ def test_a_mutant_differs_in_one_line_of_its_function(file: str) -> None:
 
 def test_whoever_has_imported_a_function_runs_its_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("__code__", "__defaults__", "__kwdefaults__"):
-        monkeypatch.setattr(rerun.looked_at, name, getattr(rerun.looked_at, name))
-    imported = rerun.looked_at
+        monkeypatch.setattr(study.looked_at, name, getattr(study.looked_at, name))
+    imported = study.looked_at
     assert imported(100, 5) == [0, 1, 3, 10, 32]
     apply(of("looked_at", "0 → 1"))
     assert imported(100, 5) == [1, 3, 10, 32]

@@ -34,7 +34,7 @@ from fedrecplus.rounds import ServerState, broadcast, released, server_round, st
 from fedrecplus.training.evaluation import Scores
 from fedrecplus.training.model_files import nobodys_parts
 from fedrecplus.training.publishing import PUBLIC_LIST
-from fedrecplus.training.results import channel_of
+from fedrecplus.training.run import channel_of
 from fedrecplus.training.run_folder import RunFolder
 
 app = ServerApp()

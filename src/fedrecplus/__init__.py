@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from fedrecplus.experiments.compare import compare, cross_validate
     from fedrecplus.experiments.comparison import Comparison
     from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
-    from fedrecplus.training.callbacks import Callback, EarlyStopping, ProgressBar
+    from fedrecplus.training.callbacks import Callback, EarlyStopping, MLflow, ProgressBar, TensorBoard, WandB
     from fedrecplus.training.estimator import FedRec
-    from fedrecplus.training.tracking import MLflow, TensorBoard, WandB
 
 __version__ = "0.2.0"
 
@@ -60,9 +59,8 @@ _HOMES = {
     "fedrecplus.experiments.compare": ("compare", "cross_validate"),
     "fedrecplus.experiments.comparison": ("Comparison",),
     "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
-    "fedrecplus.training.callbacks": ("Callback", "EarlyStopping", "ProgressBar"),
+    "fedrecplus.training.callbacks": ("Callback", "EarlyStopping", "MLflow", "ProgressBar", "TensorBoard", "WandB"),
     "fedrecplus.training.estimator": ("FedRec",),
-    "fedrecplus.training.tracking": ("MLflow", "TensorBoard", "WandB"),
 }
 
 __all__ = [

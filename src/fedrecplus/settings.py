@@ -28,6 +28,7 @@ __all__ = [
     "Annotated",
     "Setting",
     "Settings",
+    "check_constant",
     "constants_of",
     "number",
     "read_setting",
@@ -100,7 +101,7 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
     hints = _hints(owner)
     path = f"{prefix}{name}"
     if name in constants_of(owner):
-        return _checked_constant(constants_of(owner)[name], value, source, path)
+        return check_constant(constants_of(owner)[name], value, source, path)
     if name not in hints:
         raise unknown_setting(path, [f"{prefix}{known}" for known in hints])
     if isinstance(value, float) and not math.isfinite(value):
@@ -113,7 +114,7 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
     return read
 
 
-def _checked_constant(constant: Any, value: Any, source: str, path: str) -> Any:
+def check_constant(constant: Any, value: Any, source: str, path: str) -> Any:
     """The constant, for a config of the time when it was a setting; one that had another value is refused."""
     if value != constant and str(value) != str(constant):
         raise UserError(

@@ -54,8 +54,8 @@ TELLS_ROWS = {
     "knows-others": ("fedmf", ("channel.rule=sums",), 0.99),
 }
 ALSO_TELLS_ROWS = {
-    "a solution over rated rows": ("u-step", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.99),
-    "a solution over rated rows, in one upload": ("one-round", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.99),
+    "a solution over rated rows": ("u-step", "fedrec+", ("model.user_step=rated", *SOLVED), 0.99),
+    "a solution over rated rows, in one upload": ("one-round", "fedrec+", ("model.user_step=rated", *SOLVED), 0.99),
     "implicit factors, which rated rows alone move": (
         "one-round",
         "fedrec",
@@ -72,7 +72,7 @@ READS_RATINGS = {
     "five epochs": ("inversion", "fedmf", (*STEPPED, "model.learning_rate=0.1", "model.local_epochs=5"), 0.85),
     "solved weights": ("one-round", "fedmf", (), 1.0),
     "weights solved over rated and pseudo rows": ("one-round", "fedrec+private", (), 1.0),
-    "weights solved over rated rows": ("inversion", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.99),
+    "weights solved over rated rows": ("inversion", "fedrec+", ("model.user_step=rated", *SOLVED), 0.99),
     "item biases": ("one-round", "fedmf", ("model.rule=biased-mf", "model.learning_rate=0.1"), 0.95),
     "weights that clients send": (
         "one-round", "fedmf", (*STEPPED, "aggregation.rule=wasserstein", "aggregation.weigh_on=client"), 0.99

@@ -42,7 +42,7 @@ def test_popularity_betrays_random_pseudo_items() -> None:
 
 
 def test_weights_fitted_to_rated_items_alone_betray_them() -> None:
-    assert row_of("u-step", "fedrec+", "model.solve_over=rated")["auc"] >= 0.98
+    assert row_of("u-step", "fedrec+", "model.user_step=rated")["auc"] >= 0.98
 
 
 @pytest.mark.parametrize("epochs", [5, 10])

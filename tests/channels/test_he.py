@@ -22,6 +22,12 @@ def some_settings(**options: Any) -> he.Settings:
     return he.Settings(**{"least_cohort": 3, "fewest_contributors": 1, "weights": "sent", **options})
 
 
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the size of a block: those of the package hold the whole table of a test."""
+    return lambda size: monkeypatch.setattr(he.Settings, "block_size", size)
+
+
 def added(values: list[np.ndarray], bits: int) -> np.ndarray:
     """Through encryption, addition by somebody without the key, and decryption."""
     key = _ckks.key_of(bits)
@@ -77,12 +83,11 @@ def test_what_is_decrypted_has_no_noise_of_the_key_in_it() -> None:
 
 @pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("rows", ["whole", "blocks"])
-def test_sums_are_the_same_with_ciphertexts_and_without(bits: int, rows: str) -> None:
+def test_sums_are_the_same_with_ciphertexts_and_without(bits: int, rows: str, blocks: Any) -> None:
+    blocks(4)
     uploads, message = some_uploads(), some_broadcast()
     found = [
-        he.HomomorphicEncryption(some_settings(bits=bits, rows=rows, block_size=4, encryption=how)).add_up(
-            uploads, message, 1
-        )
+        he.HomomorphicEncryption(some_settings(bits=bits, rows=rows, cryptography=how)).add_up(uploads, message, 1)
         for how in ("skipped", "computed")
     ]
     for name in ("total", "weights", "overall", "clients"):
@@ -94,7 +99,7 @@ def test_sums_are_the_plain_ones_within_the_encoding() -> None:
     """32 bits, bound 64, at most 7 clients: half a step each, a hundred-millionth."""
     uploads, message = some_uploads(), some_broadcast()
     exact = sums_of(uploads, message, example_config("channel.rule=clear"))
-    found, _ = he.HomomorphicEncryption(some_settings(encryption="computed")).add_up(uploads, message, 1)
+    found, _ = he.HomomorphicEncryption(some_settings(cryptography="computed")).add_up(uploads, message, 1)
     np.testing.assert_allclose(found.total, exact.total, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.weights, exact.weights, rtol=0, atol=1e-5)
 
@@ -102,7 +107,7 @@ def test_sums_are_the_plain_ones_within_the_encoding() -> None:
 def test_rounds_are_those_in_the_clear() -> None:
     tables = {}
     for rule in ("clear", "he"):
-        more = ("channel.encryption=computed", "channel.fewest_contributors=1") if rule == "he" else ()
+        more = ("channel.cryptography=computed", "channel.fewest_contributors=1") if rule == "he" else ()
         config = example_config("engine=reference", "pseudo_items.rule=none", f"channel.rule={rule}", *more)
         problem, engine = prepare(small_ratings(), config), engine_of(config)
         state = engine.start(problem)
@@ -120,17 +125,19 @@ def test_a_ciphertext_has_the_size_that_is_reported(bits: int) -> None:
     assert 0.97 * full.size < len(_ckks.encrypt(values, bits, _ckks.key_of(bits))[0]) <= full.size
 
 
-def test_blocks_without_a_row_of_the_client_are_not_sent() -> None:
+def test_blocks_without_a_row_of_the_client_are_not_sent(blocks: Any) -> None:
+    blocks(1)
     uploads, message = some_uploads(), some_broadcast()
     up = {
-        rows: he.HomomorphicEncryption(some_settings(rows=rows, block_size=1)).add_up(uploads, message, 1)[1].bytes_up
+        rows: he.HomomorphicEncryption(some_settings(rows=rows)).add_up(uploads, message, 1)[1].bytes_up
         for rows in ("whole", "blocks")
     }
     rows = sum(len(upload.items) for upload in uploads)
     of_weights = len(uploads) * _ckks.FOR_BITS[32].size
     assert up["blocks"] == rows * _ckks.FOR_BITS[32].size + of_weights
     assert up["whole"] == len(uploads) * _ckks.FOR_BITS[32].size + of_weights
-    seen = he.HomomorphicEncryption(some_settings(rows="blocks", block_size=4)).visible_rows(np.array([1, 5]), 9)
+    blocks(4)
+    seen = he.HomomorphicEncryption(some_settings(rows="blocks")).visible_rows(np.array([1, 5]), 9)
     assert seen.tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
     assert len(he.HomomorphicEncryption(some_settings(rows="whole")).visible_rows(np.array([1, 5]), 9)) == 0
 
@@ -148,7 +155,7 @@ def test_a_missing_library_is_named_before_the_first_round(monkeypatch: pytest.M
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    config = example_config("channel.rule=he", "channel.encryption=computed", "aggregation.weigh_on=client")
+    config = example_config("channel.rule=he", "channel.cryptography=computed", "aggregation.weigh_on=client")
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(UserError, match=r"fedrecplus\[he\]"):
         check(config)

@@ -25,6 +25,17 @@ def some_settings(**options: Any) -> shares.Settings:
     return shares.Settings(**{"least_cohort": 3, "fewest_contributors": 1, "weights": "sent", **options})
 
 
+@pytest.fixture
+def constants(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets what is the same in every training."""
+
+    def put(**values: int) -> None:
+        for name, value in values.items():
+            monkeypatch.setattr(shares.Settings, name, value)
+
+    return put
+
+
 def sums_of(config: Config) -> Sums:
     """The sums of the first round, by the reference."""
     problem = prepare(small_ratings(), config)
@@ -52,10 +63,11 @@ def seeds_of(holders: dict[int, tuple[int, ...]]) -> dict[tuple[int, int], bytes
 
 @pytest.mark.parametrize("rows", ["whole", "blocks", "rows"])
 @pytest.mark.parametrize("peers", [1, 3, 50])
-def test_sums_are_the_same_with_shares_and_without(rows: str, peers: int) -> None:
+def test_sums_are_the_same_with_shares_and_without(rows: str, peers: int, constants: Any) -> None:
+    constants(peers=peers, block_size=2)
     uploads, message = some_uploads(), some_broadcast()
     found = [
-        shares.Shares(some_settings(rows=rows, peers=peers, block_size=2, shares=how)).add_up(uploads, message, 1)
+        shares.Shares(some_settings(rows=rows, cryptography=how)).add_up(uploads, message, 1)
         for how in ("skipped", "computed")
     ]
     for name in ("total", "weights", "overall", "clients"):
@@ -115,17 +127,19 @@ def test_everybody_holds_as_many_shares_as_it_gives() -> None:
     assert holders != shares.holders_of(range(20), 5, 7, 3)  # drawn anew each round
 
 
-def test_more_rows_are_more_bytes() -> None:
+def test_more_rows_are_more_bytes(constants: Any) -> None:
+    constants(peers=1, block_size=3)
     uploads, message = some_uploads(clients=12), some_broadcast()
     up = {
-        rows: shares.Shares(some_settings(rows=rows, block_size=3, peers=1)).add_up(uploads, message, 1)[1].bytes_up
+        rows: shares.Shares(some_settings(rows=rows)).add_up(uploads, message, 1)[1].bytes_up
         for rows in ("rows", "blocks", "whole")
     }
     assert up["rows"] < up["blocks"]
-    settings = some_settings(rows="whole", peers=1)
-    more = shares.Shares(some_settings(rows="whole", peers=2)).add_up(uploads, message, 1)[1].bytes_up
+    whole = shares.Shares(some_settings(rows="whole"))
+    assert up["whole"] == whole.add_up(uploads, message, 2)[1].bytes_up
+    constants(peers=2)
+    more = whole.add_up(uploads, message, 1)[1].bytes_up
     assert more - up["whole"] == len(uploads) * shares.SEALED_BYTES
-    assert up["whole"] == shares.Shares(settings).add_up(uploads, message, 2)[1].bytes_up
 
 
 def test_too_few_clients_are_no_sum() -> None:

@@ -34,7 +34,10 @@ BAD = {
     "unknown rule": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),
     "unknown setting": ([*MF, "--set", "model.lerning_rate=1"], "did you mean 'model.learning_rate'"),
     "an old setting": ([*MF, "--set", "client.learning_rate=1"], "model.learning_rate"),
-    "an option of another rule": ([*TRAIN, "--set", "aggregation.trim=0.1"], "aggregation.rule=trimmed-mean first"),
+    "an option of another rule": (
+        [*TRAIN, "--set", "aggregation.temperature=0.1"],
+        "aggregation.rule=wasserstein first",
+    ),
     "setting without value": ([*TRAIN, "--set", "seed"], "part.option=value"),
     "setting of another type": ([*TRAIN, "--set", "server.rounds=many"], "a whole number"),
     "setting out of range": ([*TRAIN, "--set", "server.rounds=0"], "between 1 and 1e+07"),

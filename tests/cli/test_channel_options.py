@@ -84,7 +84,7 @@ def test_python_has_the_same() -> None:
     [
         ([], ("clear", "rows", None)),
         (["--channel", "shares", "--rows", "blocks"], ("shares", "blocks", "skipped")),
-        (["--channel", "he", "--set", "channel.encryption=computed"], ("he", "whole", "computed")),
+        (["--channel", "he", "--set", "channel.cryptography=computed"], ("he", "whole", "computed")),
     ],
     ids=["clear", "shares", "he"],
 )

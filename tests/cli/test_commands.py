@@ -222,7 +222,7 @@ def test_settings_lists_all_of_them_on_80_columns(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("asked", "parts"),
     [
-        ("channel", {"channel", *(f"channel.{rule}" for rule in ("denoising", "he", "secure", "shares", "sums"))}),
+        ("channel", {"channel", *(f"channel.{rule}" for rule in ("he", "secure", "shares", "sums"))}),
         ("similar", {"pseudo_items.similar"}),
         ("momentum", {"server_optimizer.momentum"}),
         ("model.mf", {"model.mf"}),

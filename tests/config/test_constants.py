@@ -18,6 +18,7 @@ MOST_LINES = 45
         ('[pseudo_items]\nrule = "grouped"\n', "window = 24", "window = 25"),
         ('[model]\nrule = "ials"\n', "interaction_ridge = 0.175", "interaction_ridge = 1"),
         ("[statistics]\n", "cap = 50", "cap = 49"),
+        ('[pseudo_items]\nrule = "random"\n', "count = 0", "count = 5"),
     ],
 )
 def test_an_old_config_loads_if_it_had_the_value_that_all_have_now(section: str, old: str, other: str) -> None:
@@ -25,6 +26,10 @@ def test_an_old_config_loads_if_it_had_the_value_that_all_have_now(section: str,
     with pytest.raises(UserError, match="can't be set any more") as refused:
         loads(section + other)
     assert "the version of fedrecplus that wrote it" in refused.value.remedy
+
+
+def test_there_are_at_most_eighty_five_settings_beside_the_choices_of_parts() -> None:
+    assert len({(section, one.name) for section, _, one in describe() if one.name != "rule"}) <= 85
 
 
 def test_a_constant_is_no_setting() -> None:

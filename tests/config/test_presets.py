@@ -72,7 +72,7 @@ def test_a_preset_trains_in_both_engines_and_in_single_precision(name: str) -> N
 
 def test_the_private_preset_keeps_what_the_audit_needs_kept() -> None:
     config = preset("fedrec+private")
-    assert config.model.settings.solve_over == "all"
+    assert config.model.settings.user_step == "all"
     assert not config.pseudo_items.settings.redraw
     assert not config.virtual_ratings.settings.refresh
     assert config.virtual_ratings.settings.rounding != "none"

@@ -64,12 +64,12 @@ def test_every_setting_is_documented_once_and_has_a_default_that_it_accepts() ->
 
 
 def test_another_rule_keeps_the_options_that_it_shares_and_drops_the_others() -> None:
-    config = assign(Config(), ["pseudo_items.rule=matched", "pseudo_items.ratio=3", "pseudo_items.noise=0.9"])
-    other = change(config, "pseudo_items.rule", "similar")
-    assert other.pseudo_items.settings.ratio == 3.0
-    assert not hasattr(other.pseudo_items.settings, "noise")
+    config = assign(Config(), ["aggregation.rule=wasserstein", "aggregation.weigh_on=client", "aggregation.bound=0.9"])
+    other = change(config, "aggregation.rule", "uniform")
+    assert other.aggregation.settings.weigh_on == "client"
+    assert not hasattr(other.aggregation.settings, "bound")
     # the order on the command line is of no account
-    swapped = assign(Config(), ["pseudo_items.noise=0.9", "pseudo_items.ratio=3", "pseudo_items.rule=matched"])
+    swapped = assign(Config(), ["aggregation.bound=0.9", "aggregation.weigh_on=client", "aggregation.rule=wasserstein"])
     assert swapped == config
 
 

@@ -78,19 +78,19 @@ def test_uniform_drawing_prefers_no_item() -> None:
 
 
 @settings(max_examples=100)
-@given(st.integers(0, 60), st.floats(0, 5), st.integers(0, 50), st.booleans())
+@given(st.integers(0, 60), st.floats(0, 5), st.booleans())
 def test_pseudo_items_never_outnumber_unrated_ones_and_fill_a_size_class(
-    rated: int, ratio: float, count: int, size_classes: bool
+    rated: int, ratio: float, size_classes: bool
 ) -> None:
-    rule = PseudoItems.choose("random", ratio=ratio, count=count, size_classes=size_classes)
+    rule = PseudoItems.choose("random", ratio=ratio, size_classes=size_classes)
     number = rule.count(rated, 60)
     assert 0 <= number <= 60 - rated
     if rated == 0:
         assert number == 0
     elif size_classes and number < 60 - rated:
         assert size_class(rated + number) == rated + number
-    elif count > 0 and not size_classes:
-        assert number == min(count, 60 - rated)
+    elif not size_classes:
+        assert number == min(round(ratio * rated), 60 - rated)
 
 
 def test_there_are_few_size_classes_each_less_than_a_third_above_the_last() -> None:

@@ -13,7 +13,7 @@ from fedrecplus.data import Scale
 from fedrecplus.parts.virtual_ratings import FillSettings, put_on_scale
 from fedrecplus.rounds import predictions
 from fedrecplus.testing import example_round
-from fedrecplus.testing.virtual_ratings import SCALES, unrated
+from fedrecplus.testing.rules import SCALES, unrated
 
 values = st.lists(st.floats(-3.0, 9.0), min_size=1, max_size=30)
 scales = st.sampled_from(SCALES)

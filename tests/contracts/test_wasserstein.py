@@ -19,6 +19,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
 from fedrecplus.parts.aggregation._covariance import full_trace
 from fedrecplus.parts.aggregation.wasserstein import LARGEST, SMALLEST, Settings, Wasserstein, distance, public_scale
+from fedrecplus.parts.channel import RingSettings
 from fedrecplus.rounds import sums_of
 from fedrecplus.testing import example_config
 from fedrecplus.testing.aggregation import COLUMNS, ITEMS, some_broadcast, some_uploads
@@ -228,11 +229,8 @@ def test_no_weight_is_clipped_however_small_the_steps(rate: float, caplog: pytes
     assert "clipped" not in caplog.text
 
 
-def test_a_ring_with_room_for_less_than_the_largest_weight_is_refused() -> None:
-    chosen = ("aggregation.rule=wasserstein", "aggregation.weigh_on=client", "channel.rule=secure")
-    with pytest.raises(UserError, match="weigh up to 32"):
-        check(example_config(*chosen, "channel.largest_weight=8"))
-    check(example_config(*chosen, "channel.largest_weight=32"))
+def test_a_ring_has_room_for_the_largest_weight() -> None:
+    assert RingSettings().largest_weight >= LARGEST
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from local_grouplens import GroupLens, small_set
 from typer.testing import CliRunner
 
 from fedrecplus.cli.data import data_app
-from fedrecplus.data.movielens.cache import cached_path
+from fedrecplus.data.movielens.fetch import cached_path
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.errors import UserError
 

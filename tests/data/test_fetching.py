@@ -11,8 +11,8 @@ import pytest
 from local_grouplens import GroupLens, small_set
 
 from fedrecplus.data import Ratings, load, progress_bar
-from fedrecplus.data.movielens import cache, fetch
-from fedrecplus.data.movielens.cache import cache_folder, cached_path
+from fedrecplus.data.movielens import fetch
+from fedrecplus.data.movielens.fetch import cache_folder, cached_path
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
 
@@ -118,7 +118,7 @@ def test_a_cache_that_is_damaged_anywhere_is_fetched_anew(grouplens: GroupLens) 
 def test_a_cache_of_another_version_is_fetched_anew(grouplens: GroupLens, monkeypatch: pytest.MonkeyPatch) -> None:
     grouplens.publish(NAME, small_set())
     load(NAME)
-    monkeypatch.setattr(cache, "_FORMAT", 99)
+    monkeypatch.setattr(fetch, "_FORMAT", 99)
     assert_right(load(NAME))
     assert len(grouplens.asked) == 4
 

@@ -32,7 +32,7 @@ def frame(backend: str, columns: dict[str, list[Any]] = COLUMNS) -> Any:
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_a_frame_comes_back_as_it_was(backend: str) -> None:
-    ratings = fr.from_frame(frame(backend), **NAMED)  # type: ignore[arg-type]
+    ratings = fr.from_frame(frame(backend), **NAMED)
     assert str(ratings.scale) == "0.5:5:0.5"
     back = ratings.to_frame(backend)
     assert type(back) is type(frame(backend))
@@ -44,7 +44,7 @@ def test_a_frame_comes_back_as_it_was(backend: str) -> None:
 
 def test_a_lazy_frame_is_collected() -> None:
     lazy = pl.DataFrame(COLUMNS).lazy()
-    assert len(fr.from_frame(lazy, **NAMED)) == 6  # type: ignore[arg-type]
+    assert len(fr.from_frame(lazy, **NAMED)) == 6
 
 
 def test_without_times_there_is_no_column_of_them() -> None:
@@ -55,7 +55,7 @@ def test_without_times_there_is_no_column_of_them() -> None:
 def test_dates_become_seconds() -> None:
     moments = [datetime(1970, 1, 1, 0, 0, second) for second in (30, 20, 10, 59, 50, 40)]
     for column in (moments, [str(moment) for moment in moments]):
-        ratings = fr.from_frame(pl.DataFrame({**COLUMNS, "at": column}), **NAMED)  # type: ignore[arg-type]
+        ratings = fr.from_frame(pl.DataFrame({**COLUMNS, "at": column}), **NAMED)
         assert ratings.timestamps is not None
         assert sorted(ratings.timestamps.tolist()) == [10, 20, 30, 40, 50, 59]
 

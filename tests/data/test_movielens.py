@@ -11,9 +11,8 @@ import pytest
 from local_grouplens import MOVIES_CSV, RATINGS_CSV, archive, small_set
 
 from fedrecplus.data import Ratings, describe, load
-from fedrecplus.data.movielens.cache import cached_path
-from fedrecplus.data.movielens.movies import title_and_year
-from fedrecplus.data.movielens.read import read_set
+from fedrecplus.data.movielens.fetch import cached_path
+from fedrecplus.data.movielens.read import read_set, title_and_year
 from fedrecplus.data.movielens.sets import KNOWN, RECBOLE
 from fedrecplus.errors import UserError
 

@@ -16,7 +16,7 @@ from fedrecplus.data import Ratings, split
 from fedrecplus.data.shards.manifest import MANIFEST, ShardFolder
 from fedrecplus.data.shards.read import read_all, read_shard, sharded_ratings
 from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
-from fedrecplus.data.synthetic.options import SyntheticOptions
+from fedrecplus.data.synthetic.truth import SyntheticOptions
 from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
 from tests.small_data import small_ratings

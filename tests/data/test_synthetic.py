@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from fedrecplus.data import Ratings, load
 from fedrecplus.data.synthetic.generate import generate
-from fedrecplus.data.synthetic.options import SyntheticOptions
-from fedrecplus.data.synthetic.truth import LatentTruth
+from fedrecplus.data.synthetic.truth import LatentTruth, SyntheticOptions
 from fedrecplus.errors import UserError
 from fedrecplus.settings import settings_of
 

@@ -35,7 +35,7 @@ def demonstration(rounds: int, **settings: Any) -> Config:
     config = preset("fedrec+secure")
     small = {
         "engine": "reference", "precision": "float64", "model.factors": 4, "model.interaction_factors": 3,
-        "server.rounds": rounds, "channel.bits": 32, "channel.masks": "computed", "channel.least_cohort": 3,
+        "server.rounds": rounds, "channel.bits": 32, "channel.cryptography": "computed", "channel.least_cohort": 3,
         "channel.demonstration": True, "statistics.source": "public",
         **{name.replace("__", "."): value for name, value in settings.items()},
     }  # fmt: skip

@@ -29,8 +29,10 @@ NODES = 4
 
 def secure_config(name: str = "fedmf", rounds: int = 2, **settings: Any) -> Config:
     """Settings under which a deployed secure sum equals a simulated one bit for bit."""
-    sums = {"channel__rule": "secure", "channel__masks": "computed", "channel__least_cohort": 3, "channel__bits": 32,
-            "channel__demonstration": True}  # fmt: skip
+    sums = {
+        "channel__rule": "secure", "channel__cryptography": "computed", "channel__least_cohort": 3,
+        "channel__bits": 32, "channel__demonstration": True,
+    }  # fmt: skip
     return small_config(name, rounds, **{"engine": "reference", "precision": "float64", **sums, **settings})
 
 

@@ -60,7 +60,6 @@ def with_public(**changes: Any) -> ItemCatalogue:
 WEAKER = {
     "no pseudo items": small_config("fedmf"),
     "hardly any": small_config(pseudo_items__ratio=0.01),
-    "one for everybody": small_config(pseudo_items__count=1),
     "new ones in each round": small_config("fedrec-hf"),
 }
 
@@ -160,7 +159,7 @@ def test_a_catalogue_with_an_unknown_source_is_refused_when_it_is_read() -> None
 
 
 def test_exact_figures_of_participants_are_refused_beside_secure_sums(home: list[str]) -> None:
-    sums = {"channel__rule": "secure", "channel__masks": "computed"}
+    sums = {"channel__rule": "secure", "channel__cryptography": "computed"}
     config, path = small_config("fedmf", **sums), Path(home[1]) / "store.db"
     for source, epsilon, word in (
         ("participants", None, "policy"),
@@ -196,7 +195,7 @@ def test_no_round_is_taken_part_in_beyond_the_budget_of_the_first_settings(home:
 
 
 def test_amplification_by_sampling_is_not_claimed_of_a_deployment() -> None:
-    sums = {"channel__rule": "secure", "channel__masks": "computed", "statistics__source": "public"}
+    sums = {"channel__rule": "secure", "channel__cryptography": "computed", "statistics__source": "public"}
     budget = {"privacy__rule": "central", "cohort__sampling": "poisson", "cohort__fraction": 0.1}
     check_deployable(check(small_config("fedmf", **sums, **budget)))
     with pytest.raises(UserError, match="amplification"):

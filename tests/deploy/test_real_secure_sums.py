@@ -30,7 +30,7 @@ ALL = list(range(1, NODES + 1))
 
 def secure(rounds: int) -> Config:
     config = exact("fedmf", rounds)
-    for name, value in (("rule", "secure"), ("masks", "computed"), ("least_cohort", 3), ("demonstration", True)):
+    for name, value in (("rule", "secure"), ("cryptography", "computed"), ("least_cohort", 3), ("demonstration", True)):
         config = change(config, f"channel.{name}", value)
     return config
 

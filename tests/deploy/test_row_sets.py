@@ -13,6 +13,7 @@ from fedrecplus.config import Config
 from fedrecplus.deploy.device import Policy, Store
 from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
+from fedrecplus.parts.channel import RingSettings
 from tests.deploy.in_process import InProcessLink, prepared, serve
 from tests.deploy.replay import simulated
 from tests.deploy.summing import losing, model, secure_config
@@ -22,8 +23,14 @@ RATINGS = small_ratings(clients=10, items=40)
 WEIGHED = {"aggregation__rule": "wasserstein", "aggregation__weigh_on": "client", "aggregation__global_step": "last"}
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few items as here would be one block or two."""
+    monkeypatch.setattr(RingSettings, "block_size", 4)
+
+
 def row_config(rows: str, rounds: int = 2, **settings: Any) -> Config:
-    here = {"channel__rows": rows, "channel__block_size": 4, "channel__fewest_contributors": 2, **WEIGHED, **settings}
+    here = {"channel__rows": rows, "channel__fewest_contributors": 2, **WEIGHED, **settings}
     return secure_config("fedrec+", rounds, **here)
 
 
@@ -63,9 +70,12 @@ def test_a_node_may_drop_out_and_what_is_left_counts_by_those_who_advertised(tmp
     assert (line["uploads"], line["lost"]) == (9, {"2": "mask lost"})
 
 
-def test_where_a_row_is_left_with_too_few_the_sum_begins_anew_before_anybody_unmasks(tmp_path: Path) -> None:
+def test_where_a_row_is_left_with_too_few_the_sum_begins_anew_before_anybody_unmasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Everybody spans some block that six of ten leave: nobody would unmask, so nobody is asked to."""
-    config = row_config("blocks", 1, channel__fewest_contributors=5, channel__block_size=40)
+    monkeypatch.setattr(RingSettings, "block_size", 40)
+    config = row_config("blocks", 1, channel__fewest_contributors=5)
     homes = prepared(tmp_path, RATINGS, config, nodes=RATINGS.clients)
     sessions = list[str]()
 

@@ -42,7 +42,7 @@ def test_rounds_equal_simulated_rounds_bit_for_bit(
 ) -> None:
     config = secure_config(name, **settings)
     serve(InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES)), tmp_path / "run")
-    in_simulation = change(config, "channel.masks", masks)
+    in_simulation = change(config, "channel.cryptography", masks)
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, in_simulation))
 
 
@@ -307,7 +307,7 @@ def test_a_cohort_below_the_minimum_is_refused_by_server_and_node(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"channel__masks": "skipped"}, "channel.masks=computed"),
+        ({"channel__cryptography": "skipped"}, "channel.cryptography=computed"),
         ({"channel__dropout": 0.1}, "channel.dropout=0"),
     ],
 )

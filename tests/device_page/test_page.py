@@ -266,7 +266,7 @@ def test_the_command_prints_a_link_that_ends_with_it(home: NodeHome) -> None:
 
 def test_a_device_stays_light() -> None:
     heavy = "{'fastapi', 'uvicorn', 'sqlalchemy', 'numba', 'torch'}"
-    code = f"import sys, fedrecplus.web.device_page.run as _; print({heavy} & set(sys.modules))"
+    code = f"import sys, fedrecplus.web.device_page.server as _; print({heavy} & set(sys.modules))"
     source = str(Path(fedrecplus.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)

@@ -47,7 +47,7 @@ def of_preset(name: str) -> Callable[[], None]:
         if config.channel.rule == "secure":
             config = assign(config, ["channel.least_cohort=3", "channel.fewest_contributors=1"])
         if config.virtual_ratings.rule == "hybrid":  # predictions in the second round already
-            config = assign(config, ["virtual_ratings.predict_after=1", "virtual_ratings.local_steps=2"])
+            config = assign(config, ["virtual_ratings.predict_after=1"])
         agree(config, deterministic=True)
 
     return run
@@ -184,7 +184,7 @@ CASES: dict[str, Callable[[], None]] = {
     "large steps": of_settings(*STEPS, "model.learning_rate=0.25", "model.regularisation=4", "pseudo_items.rule=none"),
     "svdpp": of_settings(
         *("model.rule=svdpp", *STEPS[1:], "pseudo_items.rule=random", "virtual_ratings.rule=hybrid"),
-        *("virtual_ratings.predict_after=1", "virtual_ratings.local_steps=2"),
+        *("virtual_ratings.predict_after=1"),
     ),
     "ials": of_settings("model.rule=ials", "pseudo_items.rule=random", "virtual_ratings.rule=predicted", *DISTANCES),
     "ring": of_settings(*STEPS, *RING, "pseudo_items.rule=random", "virtual_ratings.rule=user-average"),

@@ -82,7 +82,7 @@ def expected_gradient(client: PlainClient, X: Array, s: Any, noise: float, popul
     size, d = X.shape[1] - 1, s.factors
     gram, moment, prior = s.noise * noise * np.eye(size), np.zeros(size), np.zeros(size)
     prior[-d] = s.user_mean
-    solved_over = [row for row in client.rows() if row[2] or s.solve_over == "all"]
+    solved_over = [row for row in client.rows() if row[2] or s.user_step == "all"]
     for item, rating, _ in solved_over:
         x = X[item, 1:]
         gram += np.outer(x, x)
@@ -95,7 +95,7 @@ def expected_gradient(client: PlainClient, X: Array, s: Any, noise: float, popul
     for item, rating, rated in client.rows():
         x = X[item, 1:]
         gradient[item] = (rating - X[item, 0] - x @ w) * w[-d:]
-        if rated or s.solve_over == "all":
+        if rated or s.user_step == "all":
             gradient[item] = gradient[item] - S[-d:] @ x
     return gradient
 

@@ -31,7 +31,7 @@ MODELS = {
     "svdpp": ("model.rule=svdpp", "model.factors=3", "model.local_epochs=2", "model.learning_rate=0.2"),
     "svdpp, rated alone": ("model.rule=svdpp", "model.factors=3", "model.user_step=rated"),
     "reconstruction": ("model.rule=reconstruction", "model.factors=4"),
-    "reconstruction over all": ("model.rule=reconstruction", "model.factors=4", "model.solve_over=all"),
+    "reconstruction over all": ("model.rule=reconstruction", "model.factors=4", "model.user_step=all"),
     "ials": ("model.rule=ials", "model.interaction_factors=5"),
     "joint": ("model.rule=joint", "model.factors=3", "model.interaction_factors=4"),
     "fcf": ("model.rule=fcf", "model.factors=4"),

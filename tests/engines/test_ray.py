@@ -22,7 +22,7 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.data import Ratings
 from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
-from fedrecplus.data.synthetic.options import SyntheticOptions
+from fedrecplus.data.synthetic.truth import SyntheticOptions
 from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray import connection as ray_connection

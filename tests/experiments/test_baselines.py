@@ -13,7 +13,7 @@ import pytest
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.report import to_json
+from fedrecplus.experiments.comparison import to_json
 from tests.outside.my_models import ItemMean, NoNumbers, everybodys_mean
 from tests.small_data import small_ratings
 

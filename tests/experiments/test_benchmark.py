@@ -10,8 +10,8 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.baselines import ease, ials
 from fedrecplus.experiments.benchmark import BENCHMARKS, benchmark_named, published_for, task_of
-from fedrecplus.experiments.peers import ease, ials
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.sampled import sampled_ranking
 from tests.small_data import small_ratings

@@ -16,8 +16,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.data.splits import split
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import compare, cross_validate
-from fedrecplus.experiments.comparison import Comparison, notes
-from fedrecplus.experiments.report import to_csv, to_json, to_markdown
+from fedrecplus.experiments.comparison import Comparison, notes, to_csv, to_json, to_markdown
 from fedrecplus.experiments.statistics import client_means, fold_mean, paired_test
 from fedrecplus.experiments.trivial import bias_only, global_mean, learned_ridges
 from fedrecplus.training.evaluation import Fallback

@@ -14,9 +14,9 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.training import Step, train
-from fedrecplus.training.divergence import step_size
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.measures import evaluate, measure
+from fedrecplus.training.running import step_size
 
 OURS = ("fedmf", "fedrec+", "fedrec+private", "fedrec+secure")
 STARS = Scale(1.0, 5.0, 1.0)
@@ -133,7 +133,7 @@ UNBOUNDED = {"fedrap"}
 """its loss pushes two tables apart without end, and where people have few rows the published steps follow it"""
 
 
-@pytest.mark.parametrize("name", [name for name in presets() if name not in OURS | UNBOUNDED])
+@pytest.mark.parametrize("name", [name for name in presets() if name not in (*OURS, *UNBOUNDED)])
 @pytest.mark.parametrize("case", ["likes", "few items", "one rates all", "five each"])
 def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
     data = cut(SETS[case])

@@ -82,7 +82,11 @@ def test_a_choice_may_need_another_choice_beside_it() -> None:
         apply(kept, {"pseudo_items.redraw": True})
 
 
-@pytest.mark.parametrize("name", presets())
+def test_what_the_default_falls_back_on_is_not_tuned() -> None:
+    assert default_dimensions(preset("biases")) == []
+
+
+@pytest.mark.parametrize("name", [name for name in presets() if name != "biases"])
 def test_every_preset_has_a_search_around_itself(name: str) -> None:
     config = preset(name)
     dimensions = default_dimensions(config)

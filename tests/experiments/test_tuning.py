@@ -14,8 +14,7 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale, Split, split, validation_cut
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import apply, parse_dimensions
-from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.search_space import Moment, Trial, apply, parse_dimensions
 from fedrecplus.experiments.tuning import Tuned, tune
 from fedrecplus.experiments.validation import Objective, cut, evaluations
 from fedrecplus.files import locked

@@ -8,6 +8,7 @@ import scipy.optimize
 
 from fedrecplus.config import Config, assign
 from fedrecplus.engines import engine_of, message_of, prepare
+from fedrecplus.parts.aggregation.geometric_median import GeometricMedian
 from fedrecplus.protocol import Upload
 from fedrecplus.rounds import sums_of
 from tests.small_data import small_ratings
@@ -26,8 +27,8 @@ def aggregate(rule: str, rows: np.ndarray, share: str) -> np.ndarray:
     ("rule", "share", "expected"),
     [
         ("coordinate-median", "", 3.0),
-        ("trimmed-mean", "trim=0.2", 3.0),
-        ("trimmed-mean", "trim=0", 22.0),
+        ("trimmed-mean", "hostile=0.2", 3.0),
+        ("trimmed-mean", "hostile=0", 22.0),
         ("krum", "hostile=0.2", 2.5),
     ],
 )
@@ -39,21 +40,25 @@ def test_by_hand(rule: str, share: str, expected: float) -> None:
     ("rule", "share"),
     [
         ("coordinate-median", ""),
-        ("trimmed-mean", "trim=0.4"),
+        ("trimmed-mean", "hostile=0.4"),
         ("krum", "hostile=0.4"),
-        ("geometric-median", "iterations=100"),
+        ("geometric-median", ""),
     ],
 )
-def test_a_third_of_liars_cannot_move_a_row_beyond_the_honest(rule: str, share: str) -> None:
+def test_a_third_of_liars_cannot_move_a_row_beyond_the_honest(
+    rule: str, share: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GeometricMedian.settings_type, "iterations", 100)  # of liars a million times as far
     honest = np.random.default_rng(3).normal(size=(20, 4))
     moved = aggregate(rule, np.vstack([honest, np.full((9, 4), 1e6)]), share)[0]
     assert (moved >= honest.min(axis=0)).all()
     assert (moved <= honest.max(axis=0)).all()
 
 
-def test_the_geometric_median_minimises_the_sum_of_distances() -> None:
+def test_the_geometric_median_minimises_the_sum_of_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GeometricMedian.settings_type, "iterations", 500)
     rows = np.random.default_rng(4).normal(size=(9, 3)) ** 3
-    found = aggregate("geometric-median", rows, "iterations=500")
+    found = aggregate("geometric-median", rows, "")
     solved = scipy.optimize.minimize(lambda z: np.linalg.norm(rows - z, axis=1).sum(), rows.mean(axis=0))
     np.testing.assert_allclose(found[0], solved.x, atol=1e-4)
     assert (found[1] == 0).all()

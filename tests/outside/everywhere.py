@@ -15,7 +15,7 @@ PARTS = {
 """an attack is run by the audit alone"""
 SECURE = (
     "channel.rule=secure", "channel.least_cohort=3", "channel.fewest_contributors=1", "channel.demonstration=true",
-    "channel.masks=computed", "channel.bits=32",
+    "channel.cryptography=computed", "channel.bits=32",
 )  # fmt: skip
 BUDGET = ("privacy.rule=central", "privacy.clip=1", "privacy.delta=1e-4", "statistics.source=secure-sum")
 WAYS: dict[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrecplus.config import preset
 from fedrecplus.data import Scale
-from fedrecplus.data.catalogue import Catalogue
+from fedrecplus.data.ratings import Catalogue
 from fedrecplus.files import write_json
 from fedrecplus.protocol import PublicItems
 from fedrecplus.training.model_files import SharedModel

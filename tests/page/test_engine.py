@@ -11,7 +11,7 @@ import pytest
 
 from fedrecplus.parts.recency import recency_weights
 from fedrecplus.training import Recommender
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import ListOptions
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.recommender import Person
 from fedrecplus.web.page.build import read_model
@@ -64,7 +64,7 @@ def compare_with_python(exact: SharedModel, site: Path, folder: Path, n: int = 1
         if person.z is not None:
             assert by_list["z"] == pytest.approx(ranking_weights(person), abs=1e-6)
         for by, one in (("list", by_list), ("rating", by_rating)):
-            expected = person.top_list(Wish(n, by, why=True)).items
+            expected = person.top_list(ListOptions(n, by, why=True)).items
             compare_lists(one, expected, model)
 
 

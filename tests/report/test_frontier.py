@@ -88,7 +88,7 @@ def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_
     assert protection_of({**tables, "privacy": {"rule": "none"}}) == "assumed"
     assert protection_of({**tables, "privacy": {"rule": "local", "epsilon": 10.0}}) == "ε = 10 per number"
     row = trained("fedmf", 0.8)
-    row["config"]["channel"] = {"rule": "clear", "masks": "skipped"}
+    row["config"]["channel"] = {"rule": "clear", "cryptography": "skipped"}
     (case,) = cases_of([{"rows": [row]}], [])
     assert case.seconds is None
     headings, lines = frontier_table([case])
@@ -102,9 +102,9 @@ def test_a_rule_that_is_not_ours_is_never_imported() -> None:
 def test_a_single_run_fills_in_what_folds_left_out() -> None:
     folds = [trained("fedmf", 0.8), trained("fedmf", 0.9, fold=1)]
     for row in folds:
-        row["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "skipped"}
+        row["config"]["channel"] = {"rule": "he", "rows": "whole", "cryptography": "skipped"}
     run = trained("fedmf", 0.7, seconds=99.0)
-    run["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "computed"}
+    run["config"]["channel"] = {"rule": "he", "rows": "whole", "cryptography": "computed"}
     (case,) = cases_of([{"rows": folds}], [], [run])
     assert case.rmse == pytest.approx(0.85)
     assert case.seconds == 99.0 / 30
@@ -113,12 +113,12 @@ def test_a_single_run_fills_in_what_folds_left_out() -> None:
 
 def test_a_short_run_with_all_cryptography_lends_its_seconds_per_round() -> None:
     folds = [trained("fedmf", 0.8, "server.rounds=30")]
-    folds[0]["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "skipped"}
+    folds[0]["config"]["channel"] = {"rule": "he", "rows": "whole", "cryptography": "skipped"}
     short = trained("fedmf", 1.7, "server.rounds=2", seconds=9.0, rounds=2)
-    short["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "computed"}
+    short["config"]["channel"] = {"rule": "he", "rows": "whole", "cryptography": "computed"}
     (case,) = cases_of([{"rows": folds}], [], [short])
     assert (case.rmse, case.rounds, case.seconds) == (0.8, 30, 4.5)
-    short["config"]["channel"]["encryption"] = "skipped"
+    short["config"]["channel"]["cryptography"] = "skipped"
     assert len(cases_of([{"rows": folds}], [], [short])) == 2, "another training, by which nothing was computed"
 
 

@@ -16,9 +16,8 @@ from fedrecplus.errors import UserError
 from fedrecplus.web.report.build import page, page_of, plotly_js
 from fedrecplus.web.report.elements import plot, table
 from fedrecplus.web.report.frontier import to_markdown
-from fedrecplus.web.report.inputs import gather, kind_of
+from fedrecplus.web.report.inputs import gather, kind_of, made_of_runs
 from fedrecplus.web.report.marked import renewed
-from fedrecplus.web.report.origins import made_of_runs
 from tests.report.small_report import DATA, small_inputs, typed
 
 SECTIONS = {

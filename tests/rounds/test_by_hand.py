@@ -13,6 +13,7 @@ from fedrecplus.config import Config, assign
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.engines import device_of, engine_of, message_of, prepare
+from fedrecplus.parts.model.mf import Settings
 from fedrecplus.rounds import client_round
 from tests.rounds.engines import ENGINES, run_rounds
 
@@ -22,7 +23,7 @@ RATINGS = Ratings(
 )  # fmt: skip
 CONFIG = assign(
     Config(),
-    ["precision=float64", "model.factors=1", "model.init=constant", "model.init_rating=4", "model.init_scale=0",
+    ["precision=float64", "model.factors=1", "model.init=constant", "model.init_scale=0",
      "model.regularisation=0.1", "model.learning_rate=0.1", "model.local_epochs=1", "model.user_step=all",
      "pseudo_items.rule=random", "pseudo_items.ratio=1", "virtual_ratings.rule=user-average"],
 )  # fmt: skip
@@ -41,6 +42,12 @@ V_UNIFORM = [2.01952, 1.93552]
 # D_b = (0.08048² + 0.24848²)/2 = 0.0341096704; p_a = D_b/(D_a + D_b) = 0.7048224…, p_b = 0.2951775…
 P = [0.0341096704 / 0.0483947008, 0.0142850304 / 0.0483947008]
 V_WASSERSTEIN = [2 + P[0] * 0.11952 - P[1] * 0.08048, 2 + P[0] * 0.11952 - P[1] * 0.24848]
+
+
+@pytest.fixture(autouse=True)
+def round_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First predictions of 4, U = V = 2: figures that a hand can compute."""
+    monkeypatch.setattr(Settings, "init_rating", 4.0)
 
 
 def test_each_client_uploads_what_the_hand_says() -> None:

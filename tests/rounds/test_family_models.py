@@ -20,9 +20,16 @@ DRAWS = np.random.default_rng(3)
 PLAIN = ("model.factors=3", "pseudo_items.rule=none")
 
 
-def test_fedrap_steps_along_the_gradient_of_its_loss() -> None:
-    model = Model.choose("fedrap", difference=0.3, sparsity=0.2)
+def with_constants(monkeypatch: pytest.MonkeyPatch, model: Any, **values: float) -> None:
+    """Numbers that are the same in every training, as a test can compute with them."""
+    for name, value in values.items():
+        monkeypatch.setattr(type(model.settings), name, value)
+
+
+def test_fedrap_steps_along_the_gradient_of_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model.choose("fedrap")
     assert isinstance(model, FedRAP)
+    with_constants(monkeypatch, model, difference=0.3, sparsity=0.2)
     C, D, score = DRAWS.normal(size=(5, 3)), DRAWS.normal(size=(5, 3)), DRAWS.normal(size=4)
     clicked, share = np.array([1.0, 0, 1, 0, 0]), np.array([0.25, 0.25, 0.25, 0.25, 0.0])
     for place, descent in enumerate(model.descent(C, D, score, clicked, share)):
@@ -35,13 +42,13 @@ def test_fedrap_steps_along_the_gradient_of_its_loss() -> None:
             assert descent[cell] == pytest.approx((losses[1] - losses[0]) / 2e-6, abs=1e-6)
 
 
-def test_fedrap_stops_where_the_loss_changes_no_more_and_decays_all_rows() -> None:
+def test_fedrap_stops_where_the_loss_changes_no_more_and_decays_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, message, devices = example_round(
-        "model.rule=fedrap", *PLAIN, "model.learning_rate=0.5", "model.regularisation=0.1", "model.local_epochs=4",
-        "model.tolerance=1", "model.round_decay=1", "model.step_decay=1",
-    )  # fmt: skip
+        "model.rule=fedrap", *PLAIN, "model.learning_rate=0.5", "model.regularisation=0.1", "model.local_epochs=4"
+    )
     model, device = problem.config.model, devices[0]
     assert isinstance(model, FedRAP)
+    with_constants(monkeypatch, model, tolerance=1.0, round_decay=1.0, step_decay=1.0)
     rows = every_item(device, len(message.V))
     used = model.drawn(device, rows, message).items
     trained = model.local_training(device, rows, message)
@@ -66,9 +73,10 @@ def test_fedrap_ranks_by_both_tables_together() -> None:
     np.testing.assert_allclose(model.scores(X[some], z, message.dense), expected[some])
 
 
-def test_fedrecon_makes_factors_of_one_half_and_moves_the_rows_of_the_other() -> None:
-    problem, message, devices = example_round("model.rule=fedrecon", *PLAIN, "model.reconstruction_steps=4")
+def test_fedrecon_makes_factors_of_one_half_and_moves_the_rows_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, message, devices = example_round("model.rule=fedrecon", *PLAIN)
     model, mean = problem.config.model, problem.public.mean
+    with_constants(monkeypatch, model, reconstruction_steps=4)
     assert isinstance(model, FedRecon)
     device = max(devices, key=lambda device: len(device.items))
     rows = Rows(device.items, device.ratings, np.ones(len(device.items), np.bool_))
@@ -91,9 +99,7 @@ def test_fedrecon_makes_factors_of_one_half_and_moves_the_rows_of_the_other() ->
 
 def test_fedncf_adds_products_and_layers_up() -> None:
     torch = pytest.importorskip("torch")
-    model: Any = example_config(
-        "model.rule=fedncf", "model.factors=4", "model.layers=2", "pseudo_items.rule=none"
-    ).model
+    model: Any = example_config("model.rule=fedncf", "model.factors=4", "pseudo_items.rule=none").model
     leaves = {
         name: DRAWS.normal(size=(6, 4) if leaf.role == "table" else leaf.shape) for name, leaf in model.tree().items()
     }

@@ -25,8 +25,15 @@ def leaky(*changes: str) -> Config:
     return assign(preset("pfedrec"), [*LEAKY, "model.factors=2", "server.rounds=1", *changes])
 
 
+@pytest.fixture
+def all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many negatives a click that every item is drawn."""
+    monkeypatch.setattr(PFedRec.settings_type, "negatives", 1000.0)
+
+
+@pytest.mark.usefixtures("all_drawn")
 def test_what_is_tested_is_never_drawn_and_all_else_is_as_without_it() -> None:
-    problem, message, devices = example_round("model.rule=pfedrec", "model.negatives=1000", "pseudo_items.rule=none")
+    problem, message, devices = example_round("model.rule=pfedrec", "pseudo_items.rule=none")
     model, device = problem.config.model, devices[0]
     assert isinstance(model, PFedRec)
     rows = every_item(device, len(message.V))
@@ -38,15 +45,13 @@ def test_what_is_tested_is_never_drawn_and_all_else_is_as_without_it() -> None:
     assert told == honest - set(tested.tolist())
 
 
+@pytest.mark.usefixtures("all_drawn")
 def test_engines_tell_devices_their_own_tests_and_only_where_the_model_leaks() -> None:
     training, test = split(small_ratings(), 0, 5)
     for engine in ("fast", "reference"):
         told, honest = (
             fr.train(training, test, replace(config, engine=engine, precision="float64"))
-            for config in (
-                leaky("model.negatives=1000"),
-                assign(leaky("model.negatives=1000"), [LEAKY[0][:-4] + "false"]),
-            )
+            for config in (leaky(), assign(leaky(), [LEAKY[0][:-4] + "false"]))
         )
         V, others = told.recommender.model.V, honest.recommender.model.V
         assert np.abs(V - others).max() > 1e-6

@@ -53,9 +53,10 @@ def test_lists_are_scored_with_the_device_s_own_table_where_it_keeps_one() -> No
     np.testing.assert_allclose(model.scores(X, z, message.dense), tuned @ trained.U[:3] + trained.U[3])
 
 
-def test_negatives_change_from_round_to_round_and_are_as_many_as_asked_for() -> None:
-    problem, message, devices = example_round(*CHANGES, "model.negatives=1")
+def test_negatives_change_from_round_to_round_and_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, message, devices = example_round(*CHANGES)
     model = problem.config.model
+    monkeypatch.setattr(type(model.settings), "negatives", 1.0)  # here are fewer items than four a click
     assert isinstance(model, PFedRec)
     drawn, clicks = 0, 0
     for device in devices:

@@ -70,19 +70,9 @@ def test_without_temperature_rounds_are_those_of_uniform_weights(engine: str) ->
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_last_step_is_how_far_the_table_moved(engine: str) -> None:
-    config = assign(WEIGHED, ["server_optimizer.rule=momentum", "server_optimizer.learning_rate_decay=0.8"])
+    config = assign(WEIGHED, ["server_optimizer.rule=momentum", "server.cooldown=1"])
     for before, after in itertools.pairwise(run_rounds(RATINGS, config, engine, rounds=3)):
         same(after.server.last_step, after.server.V - before.server.V)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_this_rounds_mean_as_the_target_follows_the_decaying_rate(engine: str) -> None:
-    """η μ_g has the η of the round: decay to a third in the second round is a rate of a third in a first round."""
-    decaying = assign(WEIGHED, ["aggregation.global_step=mean", "server_optimizer.learning_rate_decay=0.333"])
-    slower = assign(WEIGHED, ["aggregation.global_step=mean", "server_optimizer.learning_rate=0.333"])
-    (start, found), runs = run_rounds(RATINGS, decaying, engine, rounds=2), engine_of(replace(slower, engine=engine))
-    expected, _ = runs.round(prepare(RATINGS, slower), start)
-    same(found.server.V, expected.server.V)
 
 
 def test_distances_to_this_rounds_mean_are_to_the_step_that_uniform_weights_would_make() -> None:

@@ -96,7 +96,7 @@ def test_every_leaf_of_every_model_is_in_the_threat_model_with_those_who_see_it(
 
 
 def test_dense_arrays_pass_checkpoint_file_and_wire_by_name_and_others_have_no_trace_of_them(tmp_path: Path) -> None:
-    config = counting("channel.rule=secure", "channel.masks=computed", simulation_only=False)
+    config = counting("channel.rule=secure", "channel.cryptography=computed", simulation_only=False)
     problem, runner = prepare(RATINGS, assign(config, ["channel.least_cohort=3"])), engine_of(config)
     state, _ = runner.round(problem, runner.start(problem))
     again = SimulationState.of_arrays(state.arrays())

@@ -21,11 +21,16 @@ RULES = ("uniform", "wasserstein")
 MODELS = ("mf", "biased-mf", "reconstruction")
 ROWS = ("whole", "blocks", "rows")
 SMALL = (
-    "channel.block_size=4",
     "channel.statistic_bound=1000",
     "channel.least_cohort=5",
     "aggregation.weigh_on=client",
 )
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few items as here would be one block or two."""
+    monkeypatch.setattr(_summing.RingSettings, "block_size", 4)
 
 
 def changes(rule: str, model: str, rows: str, *more: str) -> tuple[str, ...]:
@@ -42,7 +47,9 @@ def assert_same(found: Sums, expected: Sums) -> None:
 
 
 def both(config: Config, uploads: list[Upload], message) -> list[tuple[Sums, Traffic]]:
-    return [add_up(uploads, message, assign(config, [f"channel.masks={masks}"])) for masks in ("skipped", "computed")]
+    return [
+        add_up(uploads, message, assign(config, [f"channel.cryptography={masks}"])) for masks in ("skipped", "computed")
+    ]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -129,7 +136,7 @@ def test_whatever_vanishes_both_ways_agree_on_the_sum_or_on_the_reason() -> None
                 aborted += 1
                 for masks in ("skipped", "computed"):
                     with pytest.raises(UserError, match="aborted"):
-                        add_up(uploads, message, assign(config, [f"channel.masks={masks}"]))
+                        add_up(uploads, message, assign(config, [f"channel.cryptography={masks}"]))
                 continue
             assert_same(quick, full)
             assert quick_cost == cost
@@ -171,8 +178,9 @@ def test_numbers_beyond_the_bound_are_clipped_and_nobody_drops_out(
 
 
 @pytest.mark.parametrize("model", ["mf", "joint"])
-def test_kernels_clip_as_the_reference_does(model: str) -> None:
-    tight = ("channel.bound=0.01", "channel.largest_weight=0.5", "channel.statistic_bound=0.01")
+def test_kernels_clip_as_the_reference_does(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_summing.RingSettings, "largest_weight", 0.5)
+    tight = ("channel.bound=0.01", "channel.statistic_bound=0.01")
     config = assign(example_config(*changes("uniform", model, "whole")), list(tight))
     problem = prepare(small_ratings(), config)
     slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))

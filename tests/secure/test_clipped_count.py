@@ -33,7 +33,11 @@ def beyond(uploads: list[Upload], bound: float) -> int:
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("rule", ["secure", "shares"])
 def test_everybody_with_a_number_beyond_the_bound_counts_once(rule: str, groups: int, masks: str) -> None:
-    more = (f"channel.masks={masks}", f"channel.groups={groups}") if rule == "secure" else (f"channel.shares={masks}",)
+    more = (
+        (f"channel.cryptography={masks}", f"channel.groups={groups}")
+        if rule == "secure"
+        else (f"channel.cryptography={masks}",)
+    )
     config, uploads, message = uploads_of(*changes("uniform", "mf", "whole", *TIGHT), f"channel.rule={rule}", *more)
     wide = replace(uploads[0], delta=np.full_like(uploads[0].delta, np.nan))
     uploads = [wide, *uploads[1:]]

@@ -16,7 +16,7 @@ import pytest
 
 from fedrecplus.cli import serve as serve_module
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import ListOptions
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.registry import Registry
 from fedrecplus.web.page.build import read_model
@@ -59,7 +59,9 @@ def test_a_list_is_the_one_that_the_recommender_makes(client: httpx.Client, run:
         {int(item): rating for item, rating in RATINGS.items()}
     )
     seen = not wish.get("include_seen", False)
-    wanted = Wish(wish.get("n", 10), wish.get("by", "list"), seen, wish.get("explore", 0.0), wish.get("why", False))
+    wanted = ListOptions(
+        wish.get("n", 10), wish.get("by", "list"), seen, wish.get("explore", 0.0), wish.get("why", False)
+    )
     expected = person.top_list(wanted).items
     assert [row["item"] for row in answer["items"]] == [item.item for item in expected]
     assert [row["rating"] for row in answer["items"]] == [item.rating for item in expected]

@@ -12,10 +12,9 @@ from scipy import stats
 from fedrecplus.config import Config, assign
 from fedrecplus.experiments.theory import corollary as corollaries
 from fedrecplus.experiments.theory import lemmas
-from fedrecplus.experiments.theory.constants import Constants, Look, constants, dissimilarity, look
+from fedrecplus.experiments.theory.constants import Constants, Look, constants, dissimilarity, look, weights_in_words
 from fedrecplus.experiments.theory.gradients import GradientRows
 from fedrecplus.experiments.theory.theorem import bound, conditions, constant_c, fit
-from fedrecplus.experiments.theory.unevenness import weights_in_words
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import keys, normal, subkey
 

@@ -16,8 +16,7 @@ from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.theory.constants import Constants, constants
 from fedrecplus.experiments.theory.corollary import corollary
-from fedrecplus.experiments.theory.rerun import looked_at, open_run
-from fedrecplus.experiments.theory.study import _verdict, look_at_states, theory
+from fedrecplus.experiments.theory.study import _verdict, look_at_states, looked_at, open_run, theory
 from fedrecplus.experiments.theory.theorem import bound, fit
 from tests.small_data import small_ratings
 

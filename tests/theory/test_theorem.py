@@ -53,7 +53,6 @@ def test_small_plain_steps_meet_every_condition() -> None:
         ("server_optimizer.learning_rate=1000", "η ≤ 1/(η_L L)"),
         ("server_optimizer.rule=momentum", "a plain server step"),
         ("model.learning_rate_decay=0.9", "constant step sizes"),
-        ("server_optimizer.learning_rate_decay=0.9", "constant step sizes"),
         ("server.cooldown=0.5", "constant step sizes"),
         ("aggregation.rule=krum", "one weight per client"),
         ("aggregation.normalise=item", "Σ p_u = 1 over all"),

@@ -16,7 +16,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import Model
 from fedrecplus.training import Recommender, train
-from fedrecplus.training.lists import Wish, diversified, similarities
+from fedrecplus.training.lists import ListOptions, diversified, similarities
 from tests.small_data import small_ratings
 
 OUTSIDE = "tests.training.list_model"
@@ -96,7 +96,7 @@ def test_a_little_exploring_changes_a_list_whose_scores_are_far_apart(plain: Rec
 @pytest.mark.parametrize("explore", [0.3, 1.0])
 def test_exploring_gives_items_less_alike_and_names_its_price(plain: Recommender, explore: float) -> None:
     person = plain.client(3)
-    found = person.top_list(Wish(6, explore=explore))
+    found = person.top_list(ListOptions(6, explore=explore))
     assert found.price is not None
     before, after = found.price.plain, found.price.explored
     assert after.similarity < before.similarity
@@ -107,7 +107,7 @@ def test_exploring_gives_items_less_alike_and_names_its_price(plain: Recommender
     pairs = similarities(plain.model, np.array(best))[np.triu_indices(6, 1)]
     assert after.similarity == pytest.approx(pairs.mean())
     assert not set(best) & set(RATINGS.of(3)[0].tolist())
-    assert person.top_list(Wish(6)).price is None
+    assert person.top_list(ListOptions(6)).price is None
 
 
 @pytest.mark.parametrize("by", ["list", "rating"])

@@ -20,7 +20,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.model import ials
 from fedrecplus.parts.recency import recency_weights
 from fedrecplus.training import Recommender
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import ListOptions
 from fedrecplus.training.recency import comes_after
 
 GROUPS, OF_GROUP, PEOPLE, STAY = 8, 9, 60, 5
@@ -128,7 +128,7 @@ def test_moments(run: fr.Run) -> None:
         assert in_group(items, other) > in_group(named(person.top_items(4)), other)
         assert other not in items
     with pytest.raises(UserError, match="follow no choices"):
-        Wish(by="rating", after=other)
+        ListOptions(by="rating", after=other)
     with pytest.raises(UserError, match="follows no session"):
         fr.train(walks(), None, assign(preset("fedmf"), ["server.rounds=1"])).recommender.recommend(3, after=other)
 

@@ -9,7 +9,7 @@ import { shuffled, subkey, uniform } from "./randomness";
 
 /** 1 + ρ, at least a pair. */
 export function groupSize(choice: Choice): number {
-  return option(choice, "count") > 0 ? 2 : 1 + Math.max(1, Math.ceil(option(choice, "ratio")));
+  return 1 + Math.max(1, Math.ceil(option(choice, "ratio")));
 }
 
 const partitions = new WeakMap<PublicItems, Int32Array>();

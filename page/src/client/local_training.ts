@@ -38,7 +38,7 @@ export const LOCAL_TRAINING: Readonly<Record<string, LocalTraining>> = {
 /** e_i w_V − S_V x_i, with the covariance S of weights solved over that row. */
 export function expectedGradient(rows: Rows, V: Table, known: PublicItems, settings: Settings): Table {
   const X = reconstruction.itemColumns(V, known, settings);
-  const used = rows.rated.map((rated) => rated || settings["solve_over"] === "all");
+  const used = rows.rated.map((rated) => rated || settings["user_step"] === "all");
   const places = Array.from(used.keys()).filter((j) => used[j]);
   const own = reconstruction.posterior(
     X,

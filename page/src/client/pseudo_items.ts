@@ -35,7 +35,7 @@ export function selectItems(device: Device, broadcast: Broadcast, choice: Choice
 /** ρ|I_u| or k, more to fill a size class. */
 export function pseudoCount(rated: number, items: number, choice: Choice, extra: number): number {
   if (choice.rule === "none" || rated === 0) return 0;
-  let wanted = option(choice, "count") > 0 ? option(choice, "count") : rint(option(choice, "ratio") * rated);
+  let wanted = rint(option(choice, "ratio") * rated);
   if (choice.options["size_classes"]) {
     const together = choice.rule === "grouped" ? groupSize(choice) : 1;
     wanted = Math.ceil(sizeClass(rated + wanted) / together) * together - rated;

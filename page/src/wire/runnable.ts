@@ -8,7 +8,6 @@ const MODELS: readonly string[] = ["reconstruction", "ials", "joint"];
 const STATISTIC: readonly string[] = ["ials", "joint"];
 const AGGREGATIONS: readonly string[] = ["uniform", "wasserstein"];
 const PRIVACY: readonly string[] = ["none", "distributed"];
-const LARGEST_WEIGHT = 32;
 
 export function isSecure(config: TrainingConfig): boolean {
   return section(config, "channel").rule === "secure";
@@ -34,7 +33,7 @@ function checkDeployable(config: TrainingConfig): void {
   demand(privacy.rule !== "distributed" || channel.rule === "secure", "a share of the noise hides no upload by itself");
   demand(channel.rule === "secure" || !STATISTIC.includes(section(config, "model").rule), "a statistic that nobody may see of one person");
   if (channel.rule !== "secure") return;
-  demand(channel.values["masks"] === "computed", "channel.masks=skipped hides nothing");
+  demand(channel.values["cryptography"] === "computed", "channel.cryptography=skipped hides nothing");
   demand(number(channel, "groups") === 1, "channel.groups is for simulation");
   demand(number(channel, "dropout") === 0, "channel.dropout is for simulation");
   demand(number(channel, "bits") === 16 || number(channel, "bits") === 32, "there is no such ring");
@@ -64,7 +63,6 @@ function checkHere(config: TrainingConfig): void {
   if (aggregation.rule !== "wasserstein") return;
   demand(aggregation.values["weigh_on"] === "client", "weights by the server need single uploads");
   demand(aggregation.values["global_step"] === "last", "a client doesn't know this round's mean");
-  demand(number(channel, "largest_weight") >= LARGEST_WEIGHT, "channel.largest_weight is too small");
 }
 
 function demand(sound: boolean, problem: string): void {

@@ -67,7 +67,7 @@ export function section(config: TrainingConfig, name: string): Part {
 }
 
 export function number(part: Part, name: string): number {
-  const value = part.values[name];
+  const value = part.values[name] ?? part.constants[name];
   if (typeof value !== "number") throw new Error(`no number ${name}`);
   return value;
 }

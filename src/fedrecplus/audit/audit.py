@@ -25,9 +25,9 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts import choices, is_outside
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.settings import Settings, read_settings
-from fedrecplus.training.divergence import MOST_RETRIES, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, predictor_of
 from fedrecplus.training.evaluation import score as evaluate
+from fedrecplus.training.running import MOST_RETRIES, with_smaller_step
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 Progress = Callable[[str, float], None]

@@ -10,7 +10,7 @@ import typer
 
 from fedrecplus.cli import options as shared
 from fedrecplus.cli.display import say, show_jobs, show_table
-from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import config_of, load_with_bar, names_in
 from fedrecplus.config import Config, assign, change, check
 from fedrecplus.data import FileOptions, Ratings
@@ -138,11 +138,9 @@ def _ablate(
     for study, config, vary in wanted:
         count = folds * len(grids.grid(config, grids.parse_vary(vary, config)))
         how: dict[str, Any] = {"study": study, "folds": folds, "workers": workers, "out": out and out / study}
-        try:
-            with stop_on_interrupt() as stop, show_jobs(f"{study} on {ratings.name}", count) as shown:
-                found.append(grids.ablate(ratings, config, vary, **how, monitor=Monitor(*shown, stop)))
-        except KeyboardInterrupt:
-            raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
+        kept = "nothing is kept of an unfinished study but run folders in --out"
+        with stop_on_interrupt(kept) as stop, show_jobs(f"{study} on {ratings.name}", count) as shown:
+            found.append(grids.ablate(ratings, config, vary, **how, monitor=Monitor(*shown, stop)))
     for each in found:
         title = f"{each.study}: {each.algorithm} on {each.dataset}"
         show_table(*grids.table(each), title, spare=("RMSE, 95 % interval", "NMSE"))
@@ -159,11 +157,8 @@ def _heterogeneity(
         error = "diverged" if trial.diverged else f"RMSE {trial.figures['rmse']:.4f}"
         typer.echo(f"{trial.scenario}, {trial.rule}, fold {trial.fold}: {error} ({trial.seconds:.1f} s)", err=True)
 
-    try:
-        with stop_on_interrupt() as stop:
-            study = clients.heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
-    except KeyboardInterrupt:
-        raise Interrupted("nothing is kept of an unfinished study") from None
+    with stop_on_interrupt("nothing is kept of an unfinished study") as stop:
+        study = clients.heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
     shown, content = heterogeneity_tables, heterogeneity_tables.to_dict(study)
     show_table(*shown.table(study), f"RMSE of honest clients: {study.algorithm} on {study.dataset}")
     say("↓ better, ↑ worse than uniform weights (Wilcoxon over clients)\n")

@@ -1,4 +1,4 @@
-"""``fedrecplus compare``."""
+"""``fedrecplus compare``, and ``fedrecplus demo``, which is one."""
 
 from __future__ import annotations
 
@@ -8,56 +8,50 @@ from typing import Annotated, Any, TypeGuard
 
 import typer
 
+from fedrecplus.cli.declaring import JsonFile, check_file_place, takes
 from fedrecplus.cli.display import say, show_jobs, show_table, tell
-from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
-    Channel,
+    Changes,
     CsvFile,
-    Delta,
-    Epsilon,
-    JsonFile,
     MarkdownFile,
-    Negatives,
-    Noise,
-    Rows,
     Seed,
-    SeededNoise,
-    Settings,
-    SimulationOnly,
     SplitBy,
     TestFile,
     Workers,
-    budget_of,
-    check_file_place,
+    changes_of,
     config_of,
     load_with_bar,
     names_in,
-    reads_own_files,
+    own_file,
     split_of,
     with_test,
     write_files,
 )
-from fedrecplus.config import Config, assign, check_channel, with_budget, with_channel
+from fedrecplus.config import Config, preset
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
 from fedrecplus.experiments.compare import compare, named_configs
-from fedrecplus.experiments.comparison import SPARE, Comparison, errors_table, notes
-from fedrecplus.experiments.jobs import Monitor
-from fedrecplus.experiments.report import (
+from fedrecplus.experiments.comparison import (
+    SPARE,
+    Comparison,
     details_tables,
+    errors_table,
+    notes,
     published_table,
     to_csv,
     to_json,
     to_markdown,
 )
+from fedrecplus.experiments.jobs import Monitor
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.choosing import AUTO
 
 
-@reads_own_files
+@takes(changes=changes_of, options=own_file)
 def compare_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithms: Annotated[
@@ -73,16 +67,7 @@ def compare_command(
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     split_by: SplitBy = None,
     test_file: TestFile = None,
-    negatives: Negatives = 0,
     seed: Seed = None,
-    channel: Channel = None,
-    rows: Rows = None,
-    simulation_only: SimulationOnly = False,
-    settings: Settings = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    noise: Noise = None,
-    seeded_noise: SeededNoise = False,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
@@ -98,6 +83,7 @@ def compare_command(
     csv_file: CsvFile = None,
     markdown_file: MarkdownFile = None,
     *,
+    changes: Changes,
     options: FileOptions,
 ) -> None:
     """Train several algorithms on the same folds and say whether they differ.
@@ -117,22 +103,13 @@ def compare_command(
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    budget = budget_of(epsilon, delta, noise)
-    if budget is not None:
-        check_channel(channel, budget[2])
-    before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
-    flags = {"simulation_only": simulation_only, "seeded_noise": seeded_noise}
-    changes = [f"{name}=true" for name, given in flags.items() if given] + before
-    changes += [f"evaluation.negatives={negatives}"] if negatives else []
-    configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
+    configs = [changes.applied(one) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     way = split_of(split_by, options, test_file)
     watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
-    if budget is not None:
-        fewest = min(ratings.clients for ratings in sets)
-        noisy = [with_budget(one, *budget, fewest) if _trains(one) else one for one in configs]
-        configs = [assign(one, settings or []) if _trains(one) else one for one in noisy]
+    fewest = min(ratings.clients for ratings in sets)
+    configs = [changes.for_people(one, fewest) if _trains(one) else one for one in configs]
     how: dict[str, Any] = {
         "seed": seed or 0,
         "baseline": baseline,
@@ -153,15 +130,12 @@ def compare_with_bars(
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
     count = folds * len(set(named_configs(configs, 0)) | set(ADDED))
-    try:
-        for ratings in sets:
-            place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
-            with stop_on_interrupt() as stop, show_jobs(ratings.name, count) as (progress, done):
-                found = compare(ratings, configs, out=place, folds=folds, monitor=Monitor(progress, done, stop), **how)
-            comparisons.append(found)
-    except KeyboardInterrupt:
-        hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"
-        raise Interrupted(hint) from None
+    hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"
+    for ratings in sets:
+        place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
+        with stop_on_interrupt(hint) as stop, show_jobs(ratings.name, count) as (progress, done):
+            found = compare(ratings, configs, out=place, folds=folds, monitor=Monitor(progress, done, stop), **how)
+        comparisons.append(found)
     return comparisons
 
 
@@ -210,3 +184,30 @@ def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str
         else:
             configs.append(config_of(name, allow, TRIVIAL))
     return configs
+
+
+ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private", "fedrec+secure")
+_SHOWN, _BESIDE = "fedrec+secure", "fedrec+"
+"""whose page the last line opens, and whose item table its panel has beside"""
+
+
+def demo_command(
+    dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")] = "ml-100k",
+    folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders and tables go.")] = Path("runs/demo"),
+    json_file: JsonFile = None,
+) -> None:
+    """Train six algorithms on five folds of MovieLens-100K and set them beside what others published.
+
+    A few minutes on two cores. Every run folder stays in runs/demo, which a second demo replaces.
+    """
+    check_file_place(json_file)
+    watch = Stopwatch()
+    ratings = load_with_bar(dataset, FileOptions())
+    configs = [preset(name) for name in ALGORITHMS]
+    comparisons = compare_with_bars([ratings], configs, out, folds=folds, overwrite=True)
+    show_comparison(comparisons[0])
+    write_reports(comparisons, watch.made(0), out, json_file)
+    say(f"\nrun folders: {out}; tables: {out / 'comparison.md'}, .csv, .json")
+    say(f"next: fedrecplus recommend {out / _SHOWN / 'fold-0'} --client {ratings.client_ids[0]}")
+    say(f"open its page: fedrecplus page {out / _SHOWN / 'fold-0'} --beside {out / _BESIDE / 'fold-0'} --open")

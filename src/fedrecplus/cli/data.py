@@ -20,10 +20,10 @@ from fedrecplus.cli.options import (
     split_of,
 )
 from fedrecplus.data import FileOptions, describe, load, progress_bar
-from fedrecplus.data.movielens.cache import cached_path
+from fedrecplus.data.movielens.fetch import cached_path
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
-from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
+from fedrecplus.data.synthetic.truth import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import unknown_name
 from fedrecplus.files import write_json_to
 

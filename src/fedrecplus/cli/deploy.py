@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.foreground import terminated_like_interrupted
+from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.cli.options import Allow, Settings, config_of, load_with_bar, reads_own_files
 from fedrecplus.cli.server import DEFAULT_HOME
@@ -266,7 +266,7 @@ def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
         config = change(config, "server.rounds", rounds)
     config = assign(config, settings)
     if is_secure(config):  # a simulation may skip what hides nothing in it
-        config = change(config, "channel.masks", "computed")
+        config = change(config, "channel.cryptography", "computed")
     return check(config)
 
 

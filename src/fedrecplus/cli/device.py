@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fedrecplus.cli import device_status
+from fedrecplus.cli.declaring import JsonFile, check_file_place, takes
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, ModelOf, PersonName, home_of, person_of, somebody
 from fedrecplus.cli.display import say
-from fedrecplus.cli.lists import (
-    After,
-    AnyTime,
-    By,
-    Explore,
-    IncludeSeen,
-    Length,
-    Session,
-    Why,
-    as_rows,
-    items_of,
-    show_top_list,
-)
-from fedrecplus.cli.outputs import JsonFile, check_file_place
+from fedrecplus.cli.lists import as_rows, list_options, show_top_list
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import device as devices
 from fedrecplus.deploy.device import BATCH, OWNER, Store, find_item
@@ -104,30 +92,22 @@ def scale_command(
 
 
 @device_app.command("recommend")
+@takes(wanted=list_options)
 def recommend_command(
-    n: Length = 10,
-    by: By = "list",
-    include_seen: IncludeSeen = False,
-    explore: Explore = 0.0,
-    any_time: AnyTime = False,
-    after: After = None,
-    session: Session = None,
-    why: Why = True,
     model: ModelOf = None,
     home: Home = DEFAULT_HOME,
     person: PersonName = OWNER,
     json_file: JsonFile = None,
+    *,
+    wanted: Any,
 ) -> None:
     """Show what you would like best. Computed here, from your ratings and a public table: nothing is sent."""
-    from fedrecplus.training.lists import Wish
-
     check_file_place(json_file)
-    wish = Wish(n, by, not include_seen, explore, why, not any_time, after, items_of(session))
     device = home_of(home)
     with Store.open(device.store) as store:
         if model is None and not store.models():
             model = device.first_model
-        found = devices.top_list(store, somebody(store, person), wish, model)
+        found = devices.top_list(store, somebody(store, person), wanted, model)
     write_json_to(json_file, as_rows(found))
     show_top_list(found)
 
@@ -161,7 +141,7 @@ def page_command(
     It is on 127.0.0.1 alone, for whoever has the link: other users of this machine and other pages in your browser are
     kept out. What you rate there is what `device rate` stores. Ctrl-C ends it, and the link with it.
     """
-    from fedrecplus.web.device_page.run import serve_page  # here: it brings what most commands don't need
+    from fedrecplus.web.device_page.server import serve_page  # here: it brings what most commands don't need
 
     device = home_of(home)
     with Store.open(device.store) as store:

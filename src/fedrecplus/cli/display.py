@@ -14,12 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from fedrecplus.cli.printable import printable
+from fedrecplus.cli.help_text import printable
 from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
     from fedrecplus.experiments.jobs import Job, JobOutcome
-    from fedrecplus.experiments.trials import Moment
+    from fedrecplus.experiments.search_space import Moment
     from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500

@@ -10,7 +10,7 @@ import typer
 
 from fedrecplus.cli import options as shared
 from fedrecplus.cli.display import say, show_jobs, show_table
-from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import check_file_place, load_with_bar
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
@@ -65,21 +65,19 @@ def run(
         members_of.member_config(name, model, settings=settings or [])
     ratings = load_with_bar(dataset, options)
     title = f"family in {model} on {ratings.name}, {'tuned' if tuned else 'fixed'}"
-    try:
-        with stop_on_interrupt() as stop, show_jobs(title, folds * len(chosen)) as shown:
-            found = members_of.family(
-                ratings,
-                model,
-                tuned=_tuned(settings_file) if tuned else None,
-                settings=settings or [],
-                members=chosen,
-                folds=folds,
-                workers=workers,
-                out=out,
-                monitor=Monitor(*shown, stop),
-            )
-    except KeyboardInterrupt:
-        raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
+    kept = "nothing is kept of an unfinished study but run folders in --out"
+    with stop_on_interrupt(kept) as stop, show_jobs(title, folds * len(chosen)) as shown:
+        found = members_of.family(
+            ratings,
+            model,
+            tuned=_tuned(settings_file) if tuned else None,
+            settings=settings or [],
+            members=chosen,
+            folds=folds,
+            workers=workers,
+            out=out,
+            monitor=Monitor(*shown, stop),
+        )
     content: dict[str, Any] = {**found.to_dict(), "made": watch.made(0)}
     show_table(*family_tables.errors_table(content), title, spare=("RMSE, 95 % interval", "NMSE"))
     if content["claims"]:
@@ -119,20 +117,17 @@ def tune(
     def tell(name: str, point: tuple[str, ...], rmse: float, rounds: int) -> None:
         typer.echo(f"{name}: {rmse:.4f} after {rounds} rounds with {', '.join(point) or 'fixed settings'}", err=True)
 
-    try:
-        with stop_on_interrupt() as stop:
-            tuned = search.tune_family(
-                [cut(ratings, cut_seed=seed) for seed in range(cuts)],
-                model,
-                settings=settings or [],
-                members=chosen,
-                count=points,
-                workers=workers,
-                stop=stop,
-                done=tell,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted("nothing is kept of an unfinished search") from None
+    with stop_on_interrupt("nothing is kept of an unfinished search") as stop:
+        tuned = search.tune_family(
+            [cut(ratings, cut_seed=seed) for seed in range(cuts)],
+            model,
+            settings=settings or [],
+            members=chosen,
+            count=points,
+            workers=workers,
+            stop=stop,
+            done=tell,
+        )
     write_text(out, search.to_toml(before, ratings.name, model, tuned))
     names = list(tuned[0].settings)
     rows = [

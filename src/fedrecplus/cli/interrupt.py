@@ -14,8 +14,8 @@ class Interrupted(Exception):
 
 
 @contextlib.contextmanager
-def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Whether the user wants to stop, as a function to ask between rounds."""
+def stop_on_interrupt(remedy: str) -> Iterator[Callable[[], bool]]:
+    """Whether the user wants to stop, as a function to ask between rounds; ``remedy`` says how to go on."""
     wanted = False
 
     def note(_: int, __: FrameType | None) -> None:
@@ -28,6 +28,22 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     before = {name: signal.signal(name, note) for name in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield lambda: wanted
+    except KeyboardInterrupt:
+        raise Interrupted(remedy) from None
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """A service manager's termination signal does what Ctrl-C does."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

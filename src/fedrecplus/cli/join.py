@@ -10,8 +10,8 @@ import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.cli.node import AllowClear, AnyTask, Metrics, show_tasks
-from fedrecplus.cli.node import join as run_node
+from fedrecplus.cli.node import AllowClear, AnyTask, Metrics, show_tasks, taking_part
+from fedrecplus.cli.node import stay as stay_on
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, agree, import_own, remove_store
 from fedrecplus.deploy.node import Invitation, NodeHome, fetch_model, fetch_task, join_by
@@ -62,10 +62,10 @@ def join_command(
     if model is not None:
         say(f"a model is here: fedrecplus device recommend --model {model}{elsewhere}")
     if stay:
-        run_node(
-            invitation.address, ca=device.path / "ca.crt", allow_clear=allow_clear, allow_any_task=allow_any_task,
-            metrics=metrics, home=home,
-        )  # fmt: skip
+        part = taking_part(
+            device.path / "ca.crt", allow_clear=allow_clear, allow_any_task=allow_any_task, metrics=metrics, home=home
+        )
+        stay_on(part, invitation.address)
     else:
         word = " --allow-clear" * allow_clear + " --allow-any-task" * allow_any_task
         say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}{word}{elsewhere}")

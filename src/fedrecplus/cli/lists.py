@@ -12,29 +12,38 @@ from fedrecplus.cli.display import say, show_table
 if TYPE_CHECKING:
     from fedrecplus.training.lists import Price, TopList
 
-Length = Annotated[int, typer.Option("-n", help="How many items.")]
-By = Annotated[
-    str,
-    typer.Option(metavar="list|rating", help="Rank by the model's weights for lists, or by predicted ratings."),
-]
-IncludeSeen = Annotated[bool, typer.Option("--include-seen", help="List items that are rated already, too.")]
-Explore = Annotated[
-    float, typer.Option(metavar="X", help="From 0, the best items, to 1, items unlike each other; shows the price.")
-]
-Why = Annotated[bool, typer.Option("--why/--no-why", help="Name the rated items that speak most for each.")]
-AnyTime = Annotated[
-    bool, typer.Option("--any-time", help="What would be liked at any time: recent choices count no more than others.")
-]
-After = Annotated[str | None, typer.Option(metavar="ITEM", help="What goes with this item, as if just chosen.")]
-Session = Annotated[
-    str | None, typer.Option(metavar="ITEM,ITEM", help="Make the list of these items alone, the latest last.")
-]
 _WORDS = "because of"
 
 
-def items_of(session: str | None) -> tuple[str, ...]:
-    """The items of a session, as it is written on the command line."""
-    return tuple(item for item in map(str.strip, (session or "").split(",")) if item)
+def list_options(
+    n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
+    by: Annotated[
+        str, typer.Option(metavar="list|rating", help="Rank by the model's weights for lists, or by predicted ratings.")
+    ] = "list",
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="List items that are rated already, too.")
+    ] = False,
+    explore: Annotated[
+        float, typer.Option(metavar="X", help="From 0, the best items, to 1, items unlike each other; shows the price.")
+    ] = 0.0,
+    any_time: Annotated[
+        bool,
+        typer.Option("--any-time", help="What would be liked at any time: recent choices count no more than others."),
+    ] = False,
+    after: Annotated[
+        str | None, typer.Option(metavar="ITEM", help="What goes with this item, as if just chosen.")
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="ITEM,ITEM", help="Make the list of these items alone, the latest last."),
+    ] = None,
+    why: Annotated[bool, typer.Option("--why/--no-why", help="Name the rated items that speak most for each.")] = True,
+) -> Any:
+    """How a list is to be made, as ``ListOptions``."""
+    from fedrecplus.training.lists import ListOptions  # here: who only rates an item need not wait for it
+
+    items = tuple(item for item in map(str.strip, (session or "").split(",")) if item)
+    return ListOptions(n, by, not include_seen, explore, why, not any_time, after, items)
 
 
 def show_top_list(found: TopList, title: str = "") -> None:

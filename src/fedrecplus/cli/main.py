@@ -17,9 +17,8 @@ import click
 import typer
 
 from fedrecplus import __version__
-from fedrecplus.cli.help_text import WholeHelp
+from fedrecplus.cli.help_text import WholeHelp, printable
 from fedrecplus.cli.interrupt import Interrupted
-from fedrecplus.cli.printable import printable
 from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_name
 
 INTERRUPTED = 130
@@ -53,7 +52,7 @@ COMMANDS = {
     "deploy": "Training across real machines.",
 }
 """the module ``cli/NAME.py`` has ``NAME_command`` or ``NAME_app``; it is imported when the command is used"""
-_TOGETHER = dict.fromkeys(("publish", "models", "rollback"), "registry")
+_TOGETHER = {"publish": "registry", "models": "registry", "rollback": "registry", "demo": "compare"}
 """commands that share a module"""
 
 typer.core.HAS_RICH = False  # help is plain text here, in which typer would leave rich's escapes: "\\[default: 5]"

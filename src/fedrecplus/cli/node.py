@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
+from fedrecplus.cli.declaring import takes
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
 from fedrecplus.deploy.device import (
@@ -23,7 +25,7 @@ from fedrecplus.deploy.device import (
     task_named,
     withdraw,
 )
-from fedrecplus.deploy.node import NodeHome, NodeMetrics, prepare
+from fedrecplus.deploy.node import Node, NodeHome, NodeMetrics, prepare
 from fedrecplus.deploy.node import join as run
 from fedrecplus.deploy.wire import read_identities
 
@@ -80,23 +82,6 @@ def show_tasks(store: Store) -> None:
 _ANSWER_STEP = 1.0
 """seconds: answers go at whole multiples of it after their questions"""
 Address = Annotated[str, typer.Argument(help="The server as HOST:PORT.")]
-Authority = Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")]
-Insecure = Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")]
-ShareError = Annotated[
-    bool, typer.Option("--share-error", help="Tell the server each round how well the model fits this node's ratings.")
-]
-AllowRule = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-rule",
-        metavar="PACKAGE.RULE",
-        help="A rule from outside fedrecplus that the server's settings may name; may be repeated.",
-    ),
-]
-AllowBare = Annotated[
-    bool,
-    typer.Option("--allow-bare", help="Take part although the server would see which items you rated (fedmf, say)."),
-]
 AllowClear = Annotated[
     bool,
     typer.Option("--allow-clear", help="Take part although the server would see each upload: rows and changes."),
@@ -105,72 +90,106 @@ AnyTask = Annotated[
     bool,
     typer.Option("--allow-any-task", help="Agree to whatever the server asks, now and later; else see `node consent`."),
 ]
-Pin = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Identities of all nodes, this one included; secure sums with no others."),
-]
 Metrics = Annotated[
     Path | None,
     typer.Option(metavar="FILE.prom", help="Keep figures of this node for Prometheus in a file; see Deployment."),
 ]
 
 
+@dataclass(frozen=True)
+class TakingPart:
+    """How a node takes part: through which connection, with what the owner says beside."""
+
+    device: NodeHome
+    ca: Path | None
+    connection: dict[str, Any]
+    figures: NodeMetrics | None
+
+    def node(self, address: str, longest_pause: float) -> Node:
+        """The node, ready to connect, with its log in the terminal."""
+        how: dict[str, Any] = {**self.connection, "metrics": self.figures, "answer_step": _ANSWER_STEP}
+        node = prepare(self.device.path, address, self.ca, longest_pause=longest_pause, **how)
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+        return node
+
+
+def taking_part(
+    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")] = False,
+    share_error: Annotated[
+        bool,
+        typer.Option("--share-error", help="Tell the server each round how well the model fits this node's ratings."),
+    ] = False,
+    allow_rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-rule",
+            metavar="PACKAGE.RULE",
+            help="A rule from outside fedrecplus that the server's settings may name; may be repeated.",
+        ),
+    ] = None,
+    allow_bare: Annotated[
+        bool,
+        typer.Option(
+            "--allow-bare", help="Take part although the server would see which items you rated (fedmf, say)."
+        ),
+    ] = False,
+    allow_clear: AllowClear = False,
+    allow_any_task: AnyTask = False,
+    pin: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Identities of all nodes, this one included; secure sums with no others."),
+    ] = None,
+    metrics: Metrics = None,
+    home: Home = DEFAULT_HOME,
+) -> TakingPart:
+    """Keep in the store what the owner says on the command line."""
+    device, keys = home_of(home), read_identities(pin) if pin else None
+    with Store.open(device.store) as store:
+        own_key(store)
+        if keys is not None:
+            pin_identities(store, keys)
+        store.allow_rules(allow_rule or [])
+        allow_weaker(store, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
+    device.make_key()
+    figures = None if metrics is None else NodeMetrics(metrics, device.store)
+    return TakingPart(device, ca, {"insecure": insecure, "share_error": share_error}, figures)
+
+
 @node_app.command()
+@takes(part=taking_part)
 def join(
     address: Address,
-    ca: Authority = None,
-    insecure: Insecure = False,
     poll: Annotated[
         float, typer.Option(min=0.05, max=600.0, help="Longest pause in seconds between looks for work, when idle.")
     ] = 30.0,
-    share_error: ShareError = False,
-    allow_rule: AllowRule = None,
-    allow_bare: AllowBare = False,
-    allow_clear: AllowClear = False,
-    allow_any_task: AnyTask = False,
-    pin: Pin = None,
-    metrics: Metrics = None,
-    home: Home = DEFAULT_HOME,
+    *,
+    part: TakingPart,
 ) -> None:
     """Take part in a server's rounds, and stay: a server that is away is waited for."""
-    device = home_of(home)
-    _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
-    figures = _figures(device, metrics)
-    node = prepare(
-        device.path,
-        address,
-        ca,
-        insecure=insecure,
-        longest_pause=poll,
-        share_error=share_error,
-        metrics=figures,
-        answer_step=_ANSWER_STEP,
-    )
-    _log_to_terminal()
-    with Store.open(device.store) as store:
+    stay(part, address, poll)
+
+
+def stay(part: TakingPart, address: str, poll: float = 30.0) -> None:
+    """Answer the server until somebody stops this."""
+    node = part.node(address, poll)
+    with Store.open(part.device.store) as store:
         show_tasks(store)
-    say(f"joining {address} with the ratings in {device.store}")
-    run(device.path, node, metrics=figures)
+    say(f"joining {address} with the ratings in {part.device.store}")
+    run(part.device.path, node, metrics=part.figures)
 
 
 @node_app.command()
+@takes(part=taking_part)
 def once(
     address: Address,
-    ca: Authority = None,
-    insecure: Insecure = False,
     wait: Annotated[float, typer.Option(min=0.0, max=3600.0, help="Seconds to wait for the server to ask.")] = 10.0,
     back_in: Annotated[
         float | None,
         typer.Option(min=10.0, max=1800.0, help="Seconds to the next visit: what is asked meanwhile waits for it."),
     ] = None,
-    share_error: ShareError = False,
-    allow_rule: AllowRule = None,
-    allow_bare: AllowBare = False,
-    allow_clear: AllowClear = False,
-    allow_any_task: AnyTask = False,
-    pin: Pin = None,
-    metrics: Metrics = None,
-    home: Home = DEFAULT_HOME,
+    *,
+    part: TakingPart,
 ) -> None:
     """Connect, take part if asked, and leave; for cron, systemd timers and phones.
 
@@ -178,34 +197,9 @@ def once(
     Example, every quarter of an hour:
       fedrecplus node once fed.example.org:9092 --ca ca.crt --back-in 900
     """
-    device = home_of(home)
-    _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
-    figures = _figures(device, metrics)
-    node = prepare(
-        device.path,
-        address,
-        ca,
-        insecure=insecure,
-        longest_pause=5.0,
-        share_error=share_error,
-        metrics=figures,
-        answer_step=_ANSWER_STEP,
-    )
-    _log_to_terminal()
-    run(device.path, node, wait=wait, back_in=back_in, metrics=figures)
+    node = part.node(address, longest_pause=5.0)
+    run(part.device.path, node, wait=wait, back_in=back_in, metrics=part.figures)
     say(f"answered {node.answered} messages")
-
-
-def _note_demands(device: NodeHome, allow_rule: list[str] | None, pin: Path | None, **allowed: bool) -> None:
-    """Keep in the store what the owner says on the command line."""
-    keys = read_identities(pin) if pin else None
-    with Store.open(device.store) as store:
-        own_key(store)
-        if keys is not None:
-            pin_identities(store, keys)
-        store.allow_rules(allow_rule or [])
-        allow_weaker(store, **allowed)
-    device.make_key()
 
 
 def allow_weaker(store: Store, *, bare: bool, clear: bool, any_task: bool = False) -> None:
@@ -217,11 +211,3 @@ def allow_weaker(store: Store, *, bare: bool, clear: bool, any_task: bool = Fals
         words["any_task"] = True
     with store.changing():
         save_policy(store, msgspec.structs.replace(load_policy(store), **words))
-
-
-def _figures(device: NodeHome, file: Path | None) -> NodeMetrics | None:
-    return None if file is None else NodeMetrics(file, device.store)
-
-
-def _log_to_terminal() -> None:
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)

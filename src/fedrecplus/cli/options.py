@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.declaring import JsonFile as JsonFile
+from fedrecplus.cli.declaring import check_file_place as check_file_place
+from fedrecplus.cli.declaring import takes
 from fedrecplus.cli.display import tell
-from fedrecplus.cli.outputs import JsonFile as JsonFile
-from fedrecplus.cli.outputs import check_file_place as check_file_place
-from fedrecplus.config import Config, load_config, preset, presets
+from fedrecplus.config import (
+    Config,
+    assign,
+    check_channel,
+    load_config,
+    preset,
+    presets,
+    with_budget,
+    with_channel,
+)
 from fedrecplus.data import FileOptions, Ratings, Split, load, progress_bar
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
@@ -50,33 +58,11 @@ Rows = Annotated[
         "pseudo items (the list is seen). The same as --set channel.rows=…",
     ),
 ]
-Epsilon = Annotated[
-    float | None,
-    typer.Option(help="Budget ε of differential privacy, per person, for the whole training; picks what suits it."),
-]
-Delta = Annotated[float | None, typer.Option(help="δ of the budget, below 1/clients. Default: 1e-5.")]
-Noise = Annotated[
-    str | None, typer.Option(metavar="central|distributed|local", help="Who adds the noise. Default: central.")
-]
-SeededNoise = Annotated[
-    bool,
-    typer.Option(
-        "--seeded-noise",
-        help="Research: draw the noise of a budget from the seed, so that the run can be repeated. publish, page and "
-        "serve refuse it.",
-    ),
-]
 NOT_COVERED = (
     "covered: the published item table and statistics. Not covered: each person's own predictions, which that person's "
     "ratings go into (joint differential privacy), the choice of settings by looking at these ratings (tuning), and "
     "measurements on test ratings"
 )
-Negatives = Annotated[
-    int,
-    typer.Option(
-        min=0, help="Rank each test item among so many items drawn by the seed, too, as many papers do. Default: 0."
-    ),
-]
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 SplitBy = Annotated[
     str | None,
@@ -106,22 +92,73 @@ Allow = Annotated[
         help="Import this rule from outside the package, where a run folder names it; may be repeated.",
     ),
 ]
-SimulationOnly = Annotated[
-    bool,
-    typer.Option(
-        "--simulation-only",
-        help="Allow what must not run on real devices, such as one person's u uᵀ in the clear; results say so.",
-    ),
-]
 
 
-def budget_of(epsilon: float | None, delta: float | None, noise: str | None) -> tuple[float, float, str] | None:
-    """The budget that was asked for; δ or noise without ε would promise something and do nothing."""
-    if epsilon is None:
-        if delta is not None or noise is not None:
-            raise UserError("--delta and --noise say nothing without a budget", "give --epsilon, such as --epsilon 10")
-        return None
-    return epsilon, 1e-5 if delta is None else delta, noise or "central"
+@dataclass(frozen=True)
+class Changes:
+    """What a command line changes of an algorithm's settings."""
+
+    channel: str | None
+    rows: str | None
+    flags: tuple[str, ...]
+    settings: tuple[str, ...]
+    """of ``--set``: they come last, after the options that a budget brings"""
+    budget: tuple[float, float, str] | None
+
+    def applied(self, config: Config) -> Config:
+        """The config with all that doesn't wait for a budget."""
+        now = self.settings if self.budget is None else ()
+        return assign(with_channel(config, self.channel, self.rows), [*self.flags, *now])
+
+    def for_people(self, config: Config, people: int) -> Config:
+        """The same with the budget, which goes by how many there are."""
+        return config if self.budget is None else assign(with_budget(config, *self.budget, people), self.settings)
+
+
+def changes_of(
+    channel: Channel = None,
+    rows: Rows = None,
+    simulation_only: Annotated[
+        bool,
+        typer.Option(
+            "--simulation-only",
+            help="Allow what must not run on real devices, such as one person's u uᵀ in the clear; results say so.",
+        ),
+    ] = False,
+    negatives: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Rank each test item among so many items drawn by the seed, too, as many papers do. Default: 0."
+        ),
+    ] = 0,
+    settings: Settings = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Budget ε of differential privacy, per person, for the whole training; picks what suits it."),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="δ of the budget, below 1/clients. Default: 1e-5.")] = None,
+    noise: Annotated[
+        str | None, typer.Option(metavar="central|distributed|local", help="Who adds the noise. Default: central.")
+    ] = None,
+    seeded_noise: Annotated[
+        bool,
+        typer.Option(
+            "--seeded-noise",
+            help="Research: draw the noise of a budget from the seed, so that the run can be repeated. publish, page "
+            "and serve refuse it.",
+        ),
+    ] = False,
+) -> Changes:
+    """δ or noise without ε would promise something and do nothing."""
+    if epsilon is None and (delta is not None or noise is not None):
+        raise UserError("--delta and --noise say nothing without a budget", "give --epsilon, such as --epsilon 10")
+    budget = None if epsilon is None else (epsilon, 1e-5 if delta is None else delta, noise or "central")
+    if budget is not None:
+        check_channel(channel, budget[2])
+    given = {"simulation_only=true": simulation_only, "seeded_noise=true": seeded_noise}
+    flags = [flag for flag, wanted in given.items() if wanted]
+    flags += [f"evaluation.negatives={negatives}"] if negatives else []
+    return Changes(channel, rows, tuple(flags), tuple(settings or ()), budget)
 
 
 def own_file(
@@ -172,21 +209,8 @@ def own_file(
     return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items, **further)
 
 
-def reads_own_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of ``own_file``, after its own; it gets them as one argument, ``options``."""
-    own, more = (inspect.signature(function, eval_str=True) for function in (command, own_file))
-
-    @functools.wraps(command)
-    def called(**given: Any) -> None:
-        options = own_file(**{name: given.pop(name) for name in more.parameters})
-        command(**given, options=options)
-
-    kept = [parameter for parameter in own.parameters.values() if parameter.name != "options"]
-    merged = own.replace(parameters=[*kept, *more.parameters.values()])
-    # what typer reads
-    called.__annotations__ = {name: parameter.annotation for name, parameter in merged.parameters.items()}
-    called.__signature__ = merged  # type: ignore[attr-defined]
-    return called
+reads_own_files = takes(options=own_file)
+"""a command of ratings: it gets ``FileOptions`` as its argument ``options``"""
 
 
 def names_in(text: str | None) -> list[str]:

@@ -9,25 +9,14 @@ from typing import Annotated
 import polars as pl
 import typer
 
+from fedrecplus.cli.declaring import takes
 from fedrecplus.cli.display import say
-from fedrecplus.cli.lists import (
-    After,
-    AnyTime,
-    By,
-    Explore,
-    IncludeSeen,
-    Length,
-    Session,
-    Why,
-    as_rows,
-    items_of,
-    show_top_list,
-)
+from fedrecplus.cli.lists import as_rows, list_options, show_top_list
 from fedrecplus.cli.options import Allow, JsonFile, check_file_place
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, write_json_to
 from fedrecplus.training.batch import recommend_many
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import ListOptions
 from fedrecplus.training.recommender import Recommender
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
@@ -44,6 +33,7 @@ def _flat(lists: pl.DataFrame) -> pl.DataFrame:
     return lists.with_columns(pl.col("why").cast(pl.List(pl.String)).list.join("|"))
 
 
+@takes(wanted=list_options)
 def recommend_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     client: Annotated[
@@ -54,16 +44,10 @@ def recommend_command(
         Path | None,
         typer.Option(metavar="FILE", help="Write the lists, a line per item: .parquet, .csv or .json."),
     ] = None,
-    n: Length = 10,
-    by: By = "list",
-    include_seen: IncludeSeen = False,
-    explore: Explore = 0.0,
-    any_time: AnyTime = False,
-    after: After = None,
-    session: Session = None,
-    why: Why = True,
     allow: Allow = None,
     json_file: JsonFile = None,
+    *,
+    wanted: ListOptions,
 ) -> None:
     """Show the items that a client hasn't rated and would like best, and which of its own items speak for them.
 
@@ -86,16 +70,15 @@ def recommend_command(
         raise UserError("whose list?", "give --client ID, or --all")
     if out is not None and out.suffix not in _WRITERS:
         raise UserError(f"--out {out}: no such kind of file", f"give one that ends with {', '.join(_WRITERS)}")
-    wish = Wish(n, by, not include_seen, explore, why, not any_time, after, items_of(session))
     recommender = Recommender.load(run, allow or ())
     client = recommender.clients.client_ids.tolist() if client is None else client
     if out is not None:
-        lists = pl.DataFrame(recommend_many(recommender, list(dict.fromkeys(client)), wish))
+        lists = pl.DataFrame(recommend_many(recommender, list(dict.fromkeys(client)), wanted))
         with beside(out) as place:
             _WRITERS[out.suffix](lists, place)
         say(f"{out}: lists of {len(client):,} clients")
         return
-    shown = [(one, recommender.client(one).top_list(wish)) for one in dict.fromkeys(client)]
+    shown = [(one, recommender.client(one).top_list(wanted)) for one in dict.fromkeys(client)]
     write_json_to(json_file, [row for one, found in shown for row in as_rows(found, client=one)])
     for number, (one, found) in enumerate(shown):
         if number:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.foreground import terminated_like_interrupted
+from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.deploy.node import read_public_key
 from fedrecplus.deploy.operate.certificates import CA, rotate
 from fedrecplus.deploy.operate.certificates import renew as new_certificate

@@ -10,33 +10,24 @@ from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.declaring import JsonFile, check_file_place, takes
 from fedrecplus.cli.display import say, show_table, show_training, tell
-from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import (
     NOT_COVERED,
     Allow,
-    Channel,
-    Delta,
-    Epsilon,
-    JsonFile,
-    Negatives,
-    Noise,
-    Rows,
+    Changes,
     Seed,
-    SeededNoise,
-    Settings,
-    SimulationOnly,
     SplitBy,
     TestFile,
-    budget_of,
-    check_file_place,
+    changes_of,
     config_of,
     load_with_bar,
-    reads_own_files,
+    own_file,
     split_of,
     with_test,
 )
-from fedrecplus.config import Config, assign, change, check, check_channel, with_budget, with_channel
+from fedrecplus.config import Config, change, check
 from fedrecplus.data import FileOptions, Ratings, Split, split
 from fedrecplus.data.shards.manifest import is_shard_folder
 from fedrecplus.data.shards.read import open_shards
@@ -45,9 +36,9 @@ from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
 from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, Choice, choose
-from fedrecplus.training.divergence import step_size
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.running import step_size
 
 FOLDS = 5
 
@@ -78,7 +69,7 @@ def _absolute(name: str | None) -> str | None:
     return str(path.resolve()) if path.is_file() or is_shard_folder(path) else name
 
 
-@reads_own_files
+@takes(changes=changes_of, options=own_file)
 def train_command(
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings: a known name or a file.")
@@ -92,18 +83,9 @@ def train_command(
     ] = None,
     split_by: SplitBy = None,
     test_file: TestFile = None,
-    negatives: Negatives = 0,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
-    channel: Channel = None,
-    rows: Rows = None,
-    simulation_only: SimulationOnly = False,
-    settings: Settings = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    noise: Noise = None,
-    seeded_noise: SeededNoise = False,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     start_from: Annotated[
         Path | None,
@@ -119,6 +101,7 @@ def train_command(
         float, typer.Option(min=0.0, help="Seconds between checkpoints.")
     ] = CHECKPOINT_SECONDS,
     *,
+    changes: Changes,
     options: FileOptions,
 ) -> None:
     """Train one algorithm and test it on the fold that was left out.
@@ -155,30 +138,20 @@ def train_command(
     earlier = None if began else start_from
     unnamed = algorithm in (None, AUTO) and began is None and earlier is None
     named = _start_of(RATINGS if unnamed else algorithm, seed, allow or [], began, earlier)
-    start = with_channel(named, channel, rows)
-    if simulation_only:
-        start = change(start, "simulation_only", True, "--simulation-only")
-    if negatives:
-        start = change(start, "evaluation.negatives", negatives, "--negatives")
-    if seeded_noise:
-        start = change(start, "seeded_noise", True, "--seeded-noise")
-    budget = budget_of(epsilon, delta, noise)
-    if budget is not None:
-        check_channel(channel, budget[2])
-    chosen = check(assign(start, settings or [])) if budget is None else start
+    start = changes.applied(named)
+    chosen = start if changes.budget else check(start)
     sharded = chosen.engine == "ray" and data.test is None and is_shard_folder(data.dataset)
     ratings = (
         open_shards(data.dataset, data.fold)
         if sharded
         else with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
     )
-    if budget is not None:
-        chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
+    chosen = check(changes.for_people(chosen, ratings.clients))
     if ratings.likes_alone and not chosen.model.CHOICES:
         tell(
             f"note: all ratings are the same (likes alone), and model.rule={chosen.model.rule} learns from how ratings "
             "differ: its lists are by popularity at best. "
-            + ("No model for choices has a budget yet." if budget is not None else "Leave --algorithm away.")
+            + ("No model for choices has a budget yet." if changes.budget else "Leave --algorithm away.")
         )
     cut = (data.folds, chosen.seed, data.split)
     training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *cut)
@@ -190,24 +163,22 @@ def train_command(
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
-    try:
-        with stop_on_interrupt() as stop, show_training(chosen.algorithm) as progress:
-            run = train(
-                training,
-                test,
-                chosen,
-                progress=progress,
-                out=folder,
-                resume=resume,
-                overwrite=overwrite,
-                stop=stop,
-                fold=data.fold,
-                about_data=about,
-                checkpoint_seconds=checkpoint_seconds,
-                start=start_from,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(f"go on with `fedrecplus train --resume --out {folder}`") from None
+    hint = f"go on with `fedrecplus train --resume --out {folder}`"
+    with stop_on_interrupt(hint) as stop, show_training(chosen.algorithm) as progress:
+        run = train(
+            training,
+            test,
+            chosen,
+            progress=progress,
+            out=folder,
+            resume=resume,
+            overwrite=overwrite,
+            stop=stop,
+            fold=data.fold,
+            about_data=about,
+            checkpoint_seconds=checkpoint_seconds,
+            start=start_from,
+        )
     _report(run, folder, json_file)
     if test is not None:
         _say_what_is_better(run, training, test)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.display import say, show_table, show_trials
-from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
     JsonFile,
@@ -26,8 +26,7 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
-from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.search_space import Dimension, Moment, Trial, apply, default_dimensions, parse_dimensions
 from fedrecplus.experiments.tuning import Tuned, import_optuna, tune
 from fedrecplus.experiments.validation import Objective, cut
 from fedrecplus.files import write_json_to, write_text
@@ -120,29 +119,27 @@ def tune_command(
     all_cuts = [cut(ratings, fold, share, start.seed, one, way) for ratings in sets for one in seeds]
     _note_other_start(start, dimensions)
     kept: Trial | None = None
-    try:
-        with stop_on_interrupt() as stop, show_trials(algorithm, trials) as progress:
+    hint = f"the same command goes on with the study in {storage}"
+    with stop_on_interrupt(hint) as stop, show_trials(algorithm, trials) as progress:
 
-            def tell(moment: Moment) -> None:
-                nonlocal kept
-                if moment.best is not None and moment.best != kept:  # a killed search leaves the best that it had
-                    write_text(out, dumps(apply(start, moment.best.settings)))
-                    kept = moment.best
-                progress(moment)
+        def tell(moment: Moment) -> None:
+            nonlocal kept
+            if moment.best is not None and moment.best != kept:  # a killed search leaves the best that it had
+                write_text(out, dumps(apply(start, moment.best.settings)))
+                kept = moment.best
+            progress(moment)
 
-            tuned = tune(
-                all_cuts,
-                start,
-                dimensions,
-                objective=objective or "rmse",
-                trials=trials,
-                workers=workers,
-                storage=storage,
-                progress=tell,
-                stop=stop,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(f"the same command goes on with the study in {storage}") from None
+        tuned = tune(
+            all_cuts,
+            start,
+            dimensions,
+            objective=objective or "rmse",
+            trials=trials,
+            workers=workers,
+            storage=storage,
+            progress=tell,
+            stop=stop,
+        )
     write_text(out, dumps(tuned.config))
     asked = {
         "datasets": dataset,

@@ -19,7 +19,15 @@ from fedrecplus.config.config import (
 )
 from fedrecplus.errors import UnknownName, UserError, unknown_name
 from fedrecplus.parts import KINDS, Part, choices, is_outside, kinds_of, part_class
-from fedrecplus.settings import Setting, Settings, constants_of, read_setting, settings_of, unknown_setting
+from fedrecplus.settings import (
+    Setting,
+    Settings,
+    check_constant,
+    constants_of,
+    read_setting,
+    settings_of,
+    unknown_setting,
+)
 
 SECTIONS: dict[str, type[Settings]] = {
     "statistics": StatisticsSettings,
@@ -35,7 +43,7 @@ _RENAMED = {
     "client.learning_rate": "model.learning_rate",
     "client.learning_rate_decay": "model.learning_rate_decay",
     "client.batch_size": "model.batch_size",
-    "client.u_step": "model.user_step, or model.solve_over",
+    "client.u_step": "model.user_step",
     "client.fraction": "cohort.fraction",
     "client.dropout": "cohort.dropout",
     "model.biases": "model.rule=biased-mf",
@@ -52,6 +60,16 @@ _RENAMED = {
     "trainer": "engine=central",
 }
 """settings of fedrecplus 0.1, and what to write instead"""
+_MERGED = {
+    "aggregation.trim": "aggregation.hostile",
+    "channel.encryption": "channel.cryptography",
+    "channel.masks": "channel.cryptography",
+    "channel.shares": "channel.cryptography",
+    "model.solve_over": "model.user_step",
+}
+"""settings of early versions of 0.2 that have the name of another today"""
+_GONE = {"pseudo_items.count": 0, "server_optimizer.learning_rate_decay": 1.0, "privacy.draw": "sum"}
+"""settings of early versions of 0.2 that nobody varied, and the value that they had"""
 
 
 def change(config: Config, path: str, value: Any, source: str = "--set") -> Config:
@@ -66,7 +84,10 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     """
     if path in _RENAMED:
         raise UserError(f"{source}: {path} is a setting of fedrecplus before 0.2", f"write {_RENAMED[path]}")
-    section, _, option = path.rpartition(".")
+    if path in _GONE:
+        check_constant(_GONE[path], value, source, path)
+        return config
+    section, _, option = _MERGED.get(path, path).rpartition(".")
     if section == "":
         return _change_general(config, option, value, source)
     if section in SECTIONS:
@@ -169,7 +190,8 @@ def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
     ['share']
     """
     if only in ("", "general"):
-        yield from (("", "", setting) for setting in settings_of(GeneralSettings))
+        general = settings_of(GeneralSettings)
+        yield from (("", "", setting) for setting in general if setting.name != "algorithm")  # a name: nothing follows
     for name, owner in SECTIONS.items():
         if only in ("", name):
             yield from ((name, "", setting) for setting in settings_of(owner))

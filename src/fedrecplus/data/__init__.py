@@ -1,11 +1,10 @@
 """Ratings: by name, from a file, or made up; their scale, their items' catalogue, and how they are split."""
 
-from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.describe import describe
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.load import RatingsLike, from_frame, load
 from fedrecplus.data.progress import Progress, progress_bar
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.ratings import Catalogue, Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.data.splits import Split, folds, split, validation_cut
 

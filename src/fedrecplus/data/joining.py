@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.catalogue import Catalogue
-from fedrecplus.data.ratings import NEVER_TESTED, Ratings, narrowest
+from fedrecplus.data.ratings import NEVER_TESTED, Catalogue, Ratings, narrowest
 from fedrecplus.errors import UserError
 
 Ids = NDArray[Any]
@@ -39,17 +38,8 @@ def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
     who, what = client_of[test.client_of_rating], item_of[test.items]
     order = np.lexsort((what, who))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(clients)))]).astype(np.int64)
-    codes = _codes(training, test)[order]
-    return grown, replace(
-        grown,
-        name=test.name,
-        indptr=indptr,
-        items=what[order].astype(grown.items.dtype),
-        codes=codes,
-        timestamps=None if test.timestamps is None else test.timestamps[order],
-        order=None if test.order is None else test.order[order],
-        folds=None if test.folds is None else test.folds[order],
-    )
+    known = {**test.said(order), "codes": _codes(training, test)[order]}
+    return grown, replace(grown, name=test.name, indptr=indptr, items=what[order].astype(grown.items.dtype), **known)
 
 
 def together(training: Ratings, test: Ratings) -> Ratings:

@@ -10,9 +10,8 @@ from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.scale import Scale
 from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder
-from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
+from fedrecplus.data.synthetic.truth import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import UserError, unknown_name
 
 RatingsLike = Any
@@ -52,29 +51,11 @@ def load(
     return read_file(path, options, few=like is not None)
 
 
-def from_frame(
-    frame: Any,
-    *,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    timestamp: str | None = None,
-    fold: str | None = None,
-    title: str | None = None,
-    genres: str | None = None,
-    year: str | None = None,
-    items: Any = None,
-    listed: bool = False,
-    scale: Scale | str | None = None,
-    duplicates: str = "error",
-    missing: str = "error",
-    on_error: str = "error",
-    name: str = "frame",
-) -> Ratings:
+def from_frame(frame: Any, *, items: Any = None, name: str = "frame", **options: Any) -> Ratings:
     """Ratings from a frame of pandas, polars or pyarrow.
 
     Columns that aren't named are found by their usual names, as in files. ``items`` is a frame or a file with a row
-    per item. ``listed``, ``scale``, ``duplicates``, ``missing`` and ``on_error`` are as in ``FileOptions``.
+    per item. ``options`` are those of ``FileOptions``: names of columns, ``scale``, ``duplicates`` and so on.
 
     >>> import polars as pl
     >>> frame = pl.DataFrame({"who": ["ann", "bob"], "film": [7, 9], "stars": [4.5, 3.0]})
@@ -84,12 +65,8 @@ def from_frame(
     """
     from fedrecplus.data.files.read import ratings_of_frame  # here: most commands see no frame
 
-    columns: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "fold": fold}
-    columns |= {"title": title, "genres": genres, "year": year}
-    path = items if isinstance(items, str) else None
-    treatment: dict[str, Any] = {"duplicates": duplicates, "missing": missing, "on_error": on_error}
-    options = FileOptions(**columns, scale=scale, items=path, listed=listed, **treatment)
-    return ratings_of_frame(frame, options, name, items)
+    given = FileOptions(**options, items=items if isinstance(items, str) else None)
+    return ratings_of_frame(frame, given, name, items)
 
 
 def _of_frame(frame: Any, options: FileOptions, name: str, *, few: bool) -> Ratings:

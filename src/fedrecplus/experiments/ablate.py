@@ -11,8 +11,14 @@ from typing import Any
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation
-from fedrecplus.experiments.requirements import require_federation, require_ratings
+from fedrecplus.experiments.jobs import (
+    JobOutcome,
+    Monitor,
+    against,
+    cross_validation,
+    require_federation,
+    require_ratings,
+)
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.markdown import csv_table, markdown_table
 

@@ -19,8 +19,7 @@ from fedrecplus.data import FileOptions, Ratings, Split, load, split
 from fedrecplus.data.joining import together
 from fedrecplus.data.scale import LIKES, Scale
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.baselines import OutsidePredictor
-from fedrecplus.experiments.peers import ease, ials, installed, myfm, svdpp
+from fedrecplus.experiments.baselines import OutsidePredictor, ease, ials, installed, myfm, svdpp
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.training import train
 from fedrecplus.training.choosing import choose

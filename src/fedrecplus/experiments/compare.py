@@ -12,9 +12,8 @@ from fedrecplus.data import RatingsLike, Split, load
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
-from fedrecplus.experiments.comparison import FIGURES, GROUPS, LIST_GROUPS, RANKING, Comparison, Summary
+from fedrecplus.experiments.comparison import FIGURES, GROUPS, LIST_GROUPS, RANKING, Comparison, Summary, published
 from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation, lists_against
-from fedrecplus.experiments.published import published
 from fedrecplus.experiments.statistics import FoldMean, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.training.choosing import AUTO

@@ -17,8 +17,7 @@ from typing import Any
 from fedrecplus.config import Config, assign, check, dumps, preset
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation
-from fedrecplus.experiments.requirements import require_ratings
+from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation, require_ratings
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean, holm
 
 _HALF_STEPS = "model.learning_rate=0.4"  # of FedRec's .8: in SVD++ U and O answer the same errors
@@ -205,7 +204,7 @@ def own_settings(name: str, model: str, tuned: Tuned | None = None, dataset: str
         raise unknown_name("member of the family", name, MEMBERS)
     own = MEMBERS[name]
     if name == "FedRec++":  # lossless: only with rated rows alone in the user's step is nothing of pseudo items left
-        own = (*own, "model.solve_over=rated" if model == "reconstruction" else "model.user_step=rated")
+        own = (*own, "model.user_step=rated")
     if tuned is None:
         return own
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fedrecplus.experiments.comparison import published
 from fedrecplus.experiments.family import FEDREC, FEDREC_PLUS, verdict_of
-from fedrecplus.experiments.published import published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.markdown import markdown_table
 

@@ -31,21 +31,20 @@ from fedrecplus.experiments.heterogeneous_clients import (
     rotate,
     shift,
 )
-from fedrecplus.experiments.requirements import require_federation
+from fedrecplus.experiments.jobs import require_federation
 from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
 from fedrecplus.parts.model.mf import Mf
-from fedrecplus.training.divergence import refuse_blown_up
 from fedrecplus.training.evaluation import (
     Errors,
     Fallback,
     Predictor,
-    Scores,
     errors_of,
     predictor_of,
-    score,
     score_of_mean,
+    untrained_scores,
 )
+from fedrecplus.training.running import refuse_blown_up
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 BASELINE = "uniform"
@@ -301,10 +300,7 @@ def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, 
             raise KeyboardInterrupt
     predictor = predictor_of(engine, problem, state)
     errors, mean = errors_of(test, predictor.predict, fallback), score_of_mean(test, fallback)
-
-    def untrained() -> Scores:
-        return score(test, predictor_of(engine, problem, engine.start(problem)).predict, fallback)
-
+    untrained = functools.partial(untrained_scores, engine, problem, test, fallback)
     refuse_blown_up(errors.total, state.server.round, mean, untrained)
     return predictor, errors
 

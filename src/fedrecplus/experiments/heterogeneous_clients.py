@@ -118,7 +118,25 @@ class SkewedProblem(Problem):
         return here if len(here) else able[:1]
 
 
-class AttackedEngine(Engine):
+class WrappedEngine(Engine):
+    """Another engine's rounds, of which some things are done otherwise."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(np.dtype(engine.dtype).name)
+        self.engine = engine
+
+    def item_sets(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> dict[int, NDArray[np.int64]]:
+        """See ``Engine.item_sets``."""
+        return self.engine.item_sets(problem, private, message, clients)
+
+    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+        """See ``Engine.user_weights``."""
+        return self.engine.user_weights(problem, private, X)
+
+
+class AttackedEngine(WrappedEngine):
     """Rounds in which attackers, who know how they are weighed, replace their uploads.
 
     They send the last step back: at no distance from it, they earn all the weight there is. Where an item is to be
@@ -126,8 +144,8 @@ class AttackedEngine(Engine):
     """
 
     def __init__(self, engine: Engine, attackers: Mask, target: int | None) -> None:
-        super().__init__(np.dtype(engine.dtype).name)
-        self.engine, self.attackers, self.target = engine, attackers, target
+        super().__init__(engine)
+        self.attackers, self.target = attackers, target
         self.weight_shares: list[float] = []
         """the attackers' share of all weight, round by round; empty under a rule that gives no weights"""
 
@@ -175,13 +193,3 @@ class AttackedEngine(Engine):
         missing = STANDARD_HIGH - W @ X[self.target].astype(np.float64)
         push: NDArray[Any] = missing[:, None] * of_V / np.maximum((of_V**2).sum(axis=1), 1e-9)[:, None]
         return push
-
-    def item_sets(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> dict[int, NDArray[np.int64]]:
-        """See ``Engine.item_sets``."""
-        return self.engine.item_sets(problem, private, message, clients)
-
-    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
-        """See ``Engine.user_weights``."""
-        return self.engine.user_weights(problem, private, X)

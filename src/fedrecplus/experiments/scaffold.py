@@ -6,14 +6,13 @@ at once in NumPy.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.heterogeneous_clients import WrappedEngine
 from fedrecplus.parts.model.mf import Mf
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import sums_of
@@ -22,12 +21,11 @@ Array = NDArray[np.float64]
 Clients = NDArray[np.int64]
 
 
-class ScaffoldEngine(Engine):
+class ScaffoldEngine(WrappedEngine):
     """Rounds with control variates: a client keeps one per rated row, the server one per item."""
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(np.dtype(engine.dtype).name)
-        self.engine = engine
+        super().__init__(engine)
         self.own: Array | None = None
         """c_u, a row per rating"""
         self.mean: Array | None = None
@@ -70,16 +68,6 @@ class ScaffoldEngine(Engine):
         private.U[clients, :-1] = U
         parts = zip(clients.tolist(), np.split(items, starts[1:]), np.split(V - V0, starts[1:]), strict=True)
         return [Upload(client, own, delta) for client, own, delta in parts], private
-
-    def item_sets(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> dict[int, NDArray[np.int64]]:
-        """See ``Engine.item_sets``."""
-        return self.engine.item_sets(problem, private, message, clients)
-
-    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
-        """See ``Engine.user_weights``."""
-        return self.engine.user_weights(problem, private, X)
 
 
 def require_plain_mf(config: Config) -> Mf:

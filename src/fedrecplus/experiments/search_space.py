@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from fedrecplus.config import Config, change, check, settings_in, value_of
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.validation import Objective
 
 _SOURCE = "--search"
 _FORM = "write part.option=low..high, part.option=low..high:log or part.option=a,b,c"
@@ -20,11 +21,9 @@ _NEVER = {
     "algorithm": "the algorithm is a name, not a setting",
 }
 _ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
-_ALWAYS |= {"model.person_ridge", "model.item_ridge", "model.item_learning_rate"}
+_ALWAYS |= {"model.item_learning_rate"}
 """searched by default even where the config leaves them as they are"""
-_OF_LISTS = re.compile(
-    r"model\.(interaction_.*|unobserved_weight|rating_weight|popularity_weight|confidence.*|popular_choices)"
-)
+_OF_LISTS = re.compile(r"model\.(interaction_factors|rating_weight|popularity_weight)")
 """what decides how lists are ranked, and ratings hardly"""
 _ON_REQUEST = re.compile(
     r"pseudo_items\..*|channel\..*|privacy\..*|statistics\..*"  # privacy, which no error speaks for
@@ -155,3 +154,70 @@ def _choices(text: str, name: str, rest: str, config: Config) -> tuple[Any, ...]
 def _read(config: Config, name: str, text: str) -> Any:
     """The value behind a text; whether values can be together is found when they are."""
     return value_of(change(config, name, text.strip(), _SOURCE), name)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One try."""
+
+    number: int
+    """0 is the config that the search starts from"""
+    settings: dict[str, Any]
+    state: str = "running"
+    """in the end ``complete``, ``pruned`` or ``failed``"""
+    objective: str = "rmse"
+    """what it is judged by"""
+    value: float | None = None
+    """mean over data sets of the objective after the last round, RMSE in standard units; None unless complete"""
+    by_dataset: dict[str, float] = field(default_factory=dict)
+    """the same of each, a mean over its cuts"""
+    best_round: int | None = None
+    """the evaluated round with the best mean: before the last, fewer rounds do better; the last, more may"""
+    best_round_value: float | None = None
+    seconds: float = 0.0
+    why: str | None = None
+    """why it failed or was pruned"""
+
+    @property
+    def rmse(self) -> float | None:
+        """The value, where it is an RMSE."""
+        return self.value if self.objective == "rmse" else None
+
+    @property
+    def best_round_rmse(self) -> float | None:
+        """The value in the best round, where it is an RMSE."""
+        return self.best_round_value if self.objective == "rmse" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "rmse": self.rmse, "best_round_rmse": self.best_round_rmse}
+
+    @classmethod
+    def of(cls, frozen: Any, objective: Objective) -> Trial:
+        """A trial that has ended, from Optuna's record of it."""
+        noted, curve = frozen.user_attrs, frozen.intermediate_values
+        best = min(curve, key=lambda number: objective.better(curve[number]), default=None)
+        found = {"best_round": best, "best_round_value": curve.get(best), "seconds": frozen.duration.total_seconds()}
+        found["objective"] = objective.name
+        if "failure" in noted:
+            found |= {"state": "failed", "why": noted["failure"]}
+        elif frozen.state.name == "PRUNED":
+            found |= {"state": "pruned", "why": f"worse than the median in round {frozen.last_step}"}
+        else:
+            found |= {"state": "complete", "value": frozen.value, "by_dataset": noted["by_dataset"]}
+        return cls(noted["number"], noted["settings"], **found)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What there is to tell while trials run."""
+
+    trial: Trial
+    best: Trial | None
+    """of the trials that are complete"""
+    ended: int
+    """how many trials have come to an end"""
+    round: int = 0
+    rounds: int = 0
+    value: float | None = None
+    """of the objective, after that round"""

@@ -21,8 +21,7 @@ import numpy as np
 from fedrecplus.config import Config, check, to_tables, value_of
 from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions
-from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.search_space import Dimension, Moment, Trial, apply, default_dimensions
 from fedrecplus.experiments.validation import Cut, Objective, evaluations
 from fedrecplus.files import locked
 from fedrecplus.randomness import subkey
@@ -106,6 +105,8 @@ def tune(
         # two searches in one study would each take the other's running trials for some that a kill left
         stack.enter_context(locked(lock, str(storage), "wait for it, or take another --storage"))
         searched = list(dimensions) or default_dimensions(start, lists=aim.maximised)
+        if not searched:
+            raise UserError(f"{start.algorithm} sets no number to search around", "name settings to search: --search")
         search = _Search(list(cuts), check(start), searched, storage, aim)
         ended = search.resume()
         taken = {trial.number for trial in ended}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,9 +12,17 @@ from fedrecplus.config import Config
 from fedrecplus.data import Ratings, Split, split, validation_cut
 from fedrecplus.engines import Diverged, engine_of, prepare, rounds
 from fedrecplus.errors import UserError
-from fedrecplus.training.divergence import refuse_blown_up
-from fedrecplus.training.evaluation import Fallback, Predictor, Scores, predictor_of, score, score_of_mean
+from fedrecplus.training.evaluation import (
+    Fallback,
+    Predictor,
+    Scores,
+    predictor_of,
+    score,
+    score_of_mean,
+    untrained_scores,
+)
 from fedrecplus.training.ranking import measure_named, rank
+from fedrecplus.training.running import refuse_blown_up
 from fedrecplus.workers import Stop
 
 FOLDS = 5
@@ -100,10 +109,7 @@ def evaluations(
     problem, engine = prepare(cut.fitted, config), engine_of(config)
     fallback, likes_alone = Fallback.of(cut.fitted, config, problem.public), cut.held_out.likes_alone
     mean = score_of_mean(cut.held_out, fallback)
-
-    def untrained() -> Scores:
-        return score(cut.held_out, predictor_of(engine, problem, engine.start(problem)).predict, fallback)
-
+    untrained = functools.partial(untrained_scores, engine, problem, cut.held_out, fallback)
     for state, _ in rounds(engine, problem):
         if stop():
             raise KeyboardInterrupt

@@ -89,10 +89,7 @@ def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Co
     step, moments = optimizer.step(aggregate, state.moments, state.round)
     step = (cooldown(config, state.round) * step).astype(state.V.dtype, copy=False)
     covariance = sums.covariance.astype(state.V.dtype, copy=False)
-    if covariance.size:
-        covariance = optimizer.rate(state.round) ** 2 * covariance / max(sums.clients, 1)
-    else:
-        covariance = state.last_covariance
+    covariance = optimizer.rate**2 * covariance / max(sums.clients, 1) if covariance.size else state.last_covariance
     dense, dense_moments = dense_step(state, sums, public, config)
     return ServerState(state.round + 1, state.V + step, step, covariance, moments, dense, dense_moments, state.head)
 
@@ -190,7 +187,7 @@ def weights_of(uploads: Sequence[Upload], message: Broadcast, config: Config) ->
         return [_own_weight(upload) for upload in uploads]
     if rule.against_mean:
         mean = divide(weighted_sum(uploads, [1.0] * len(uploads), message.V.shape), rule.normalise)
-        message = replace(message, last_step=config.server_optimizer.rate(message.round) * mean)
+        message = replace(message, last_step=config.server_optimizer.rate * mean)
     return [weight_of(upload, message, rule) for upload in uploads]
 
 

@@ -13,8 +13,7 @@ import contextlib
 with contextlib.suppress(ImportError):
     import pytest
 
-    _FILES = ("agreement", "aggregation", "attack", "channel", "contract", "encoder", "model", "pseudo_items")
-    for _file in (*_FILES, "server_optimizer", "virtual_ratings"):
+    for _file in ("agreement", "aggregation", "attack", "channel", "contract", "model", "rules"):
         pytest.register_assert_rewrite(f"{__name__}.{_file}")  # failures then show the values that were compared
 
 from fedrecplus.testing.aggregation import AggregationContract
@@ -22,13 +21,15 @@ from fedrecplus.testing.agreement import assert_engines_agree
 from fedrecplus.testing.attack import AttackContract
 from fedrecplus.testing.channel import ChannelContract
 from fedrecplus.testing.contract import Contract
-from fedrecplus.testing.encoder import EncoderContract
 from fedrecplus.testing.example import example_config, example_problem, example_round, small_ratings
 from fedrecplus.testing.model import ModelContract
-from fedrecplus.testing.privacy import PrivacyContract
-from fedrecplus.testing.pseudo_items import PseudoItemsContract
-from fedrecplus.testing.server_optimizer import ServerOptimizerContract
-from fedrecplus.testing.virtual_ratings import VirtualRatingsContract
+from fedrecplus.testing.rules import (
+    EncoderContract,
+    PrivacyContract,
+    PseudoItemsContract,
+    ServerOptimizerContract,
+    VirtualRatingsContract,
+)
 
 __all__ = [
     "AggregationContract",

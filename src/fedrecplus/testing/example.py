@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale
-from fedrecplus.data.catalogue import Catalogue
+from fedrecplus.data.ratings import Catalogue
 from fedrecplus.device import Device
 from fedrecplus.engines import Problem, SimulationState, device_of, engine_of, message_of, prepare
 from fedrecplus.protocol import Broadcast

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 from fedrecplus.training.evaluation import Fallback, Predictor, client_means
-from fedrecplus.training.lists import Wish, columns_of
+from fedrecplus.training.lists import ListOptions, columns_of
 from fedrecplus.training.ranking import top
 from fedrecplus.training.recommender import Recommender, numbers_of
 
@@ -41,16 +41,16 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
     return model.scale.restore(fallback.mend(standard, who, what))
 
 
-def recommend_many(recommender: Recommender, users: Sequence[Any], wish: Wish) -> dict[str, list[Any]]:
+def recommend_many(recommender: Recommender, users: Sequence[Any], options: ListOptions) -> dict[str, list[Any]]:
     """Columns user, rank, item, score, rating and title: the best items of each user, best first.
 
     Where reasons are wished for, the column ``why`` has the ids of the user's own items that speak most for each.
     """
-    columns: dict[str, list[Any]] = {"user": [], **columns_of((), wish.why)}
+    columns: dict[str, list[Any]] = {"user": [], **columns_of((), options.why)}
     for user in users:
-        best = recommender.client(user).top_list(wish).items
+        best = recommender.client(user).top_list(options).items
         columns["user"] += [user] * len(best)
-        for name, values in columns_of(best, wish.why).items():
+        for name, values in columns_of(best, options.why).items():
             columns[name] += values
     return columns
 

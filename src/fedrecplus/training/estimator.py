@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from fedrecplus.errors import DataWarning, NotFittedError, UserError, unknown_na
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, choose
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import ListChoices, ListOptions
 from fedrecplus.training.loop import train
 from fedrecplus.training.recommender import Person, Recommender
 from fedrecplus.training.run import Run
@@ -190,26 +190,17 @@ class FedRec:
         users: Sequence[Any] | Any,
         n: int = 10,
         *,
-        by: str = "list",
-        exclude_seen: bool = True,
-        explore: float = 0.0,
-        why: bool = False,
-        follow: bool = True,
-        after: Any = None,
-        session: Sequence[Any] = (),
         backend: str | None = None,
+        **options: Unpack[ListChoices],
     ) -> Any:
         """The n best items of each user as a frame, best first: columns user, rank, item, score, rating and title.
 
         ``score`` is what ranks: the model's score for lists or, with ``by="rating"`` and in models without one, the
-        predicted rating in standard units. ``exclude_seen`` leaves out what the user has rated. ``explore``, up to 1,
-        prefers items unlike each other. ``why`` adds a column: ids of the user's own items that speak most for the
-        item, a list each. ``follow``, ``after`` and ``session`` say which moment the list is for: see
-        ``Person.recommend``. The frame is of the library that ``fit`` was given.
+        predicted rating in standard units. ``why`` adds a column: ids of the user's own items that speak most for the
+        item, a list each. ``ListOptions`` has all options. The frame is of the library that ``fit`` was given.
         """
         wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
-        wish = Wish(n, by, exclude_seen, explore, why, follow, after, tuple(session))
-        columns = recommend_many(self._fitted(), wanted, wish)
+        columns = recommend_many(self._fitted(), wanted, ListOptions(n, **options))
         return frame_of(columns, backend or self.backend_)
 
     def similar_items(self, item: Any, n: int = 10, *, backend: str | None = None) -> Any:

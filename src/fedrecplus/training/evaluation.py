@@ -86,6 +86,11 @@ def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, li
     return Predictor(W, X, Z, ScoredBy.of(problem.config.model, state.server.dense))
 
 
+def untrained_scores(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback) -> Scores:
+    """The errors of a training's start, beside which its errors are judged."""
+    return score(test, predictor_of(engine, problem, engine.start(problem)).predict, fallback)
+
+
 def with_head(problem: Problem, state: SimulationState) -> Problem:
     """The problem with the model that predicts in a state: its head may have been chosen by validation."""
     config = problem.config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,13 +88,25 @@ class TopList:
     """whether predicted ratings mean nothing, since the model was trained on likes"""
 
 
+class ListChoices(TypedDict, total=False):
+    """The options of a list, its length aside, as functions take them by name."""
+
+    by: str
+    exclude_seen: bool
+    explore: float
+    why: bool
+    follow: bool
+    after: Any
+    session: Sequence[Any]
+
+
 @dataclass(frozen=True)
-class Wish:
+class ListOptions:
     """How a list is to be made."""
 
     n: int = 10
     by: str = "list"
-    """one of ``RANKED_BY``"""
+    """``list`` by the model's weights for lists, where it has any, or ``rating`` by predicted ratings"""
     exclude_seen: bool = True
     """leave out what the person has rated"""
     explore: float = 0.0
@@ -105,10 +117,11 @@ class Wish:
     """what was chosen last counts most, where its order is known and the model has learnt that this helps"""
     after: Any = None
     """the id of an item, as if the person had just chosen it"""
-    session: tuple[Any, ...] = ()
+    session: Sequence[Any] = ()
     """ids of items, the latest last, that alone make the list, whatever the person chose before"""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "session", tuple(self.session))
         if self.n < 1:
             raise UserError(f"a list of {self.n} items is none", "ask for at least one")
         if self.by not in RANKED_BY:

@@ -20,8 +20,7 @@ from fedrecplus.training.callbacks import Callback, Progress, check_callbacks, s
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import LEDGER, BookFile, Ledger, run_name
 from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.results import result_of
-from fedrecplus.training.run import Run, finished_run, recommender_of
+from fedrecplus.training.run import Run, finished_run, recommender_of, result_of
 from fedrecplus.training.run_folder import RunFolder, fingerprint
 from fedrecplus.training.running import Training
 from fedrecplus.training.warm_start import Earlier

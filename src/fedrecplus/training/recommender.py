@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from fedrecplus.parts.recency import LONG_AGO, MOMENT, recency_weights
 from fedrecplus.training.evaluation import Fallback, client_means
 from fedrecplus.training.lists import (
     Choices,
+    ListChoices,
+    ListOptions,
     Price,
     Reason,
     Recommendation,
     TopList,
-    Wish,
     columns_of,
     diversified,
     figures_of,
@@ -56,65 +57,48 @@ class Person:
         """Predicted ratings on the data's scale."""
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
 
-    def recommend(self, n: int = 10, *, backend: str = "polars", **wish: Any) -> Any:
+    def recommend(self, n: int = 10, *, backend: str = "polars", **options: Unpack[ListChoices]) -> Any:
         """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and why if asked for."""
         from fedrecplus.data.frames import frame_of  # here: a node makes lists without polars
 
-        return frame_of(columns_of(self.top_items(n, **wish), wish.get("why", False)), backend)
+        return frame_of(columns_of(self.top_items(n, **options), options.get("why", False)), backend)
 
-    def top_items(
-        self,
-        n: int = 10,
-        *,
-        by: str = "list",
-        exclude_seen: bool = True,
-        explore: float = 0.0,
-        why: bool = False,
-        follow: bool = True,
-        after: Any = None,
-        session: Sequence[Any] = (),
-    ) -> list[Recommendation]:
-        """The n best items among those the client hasn't rated, or with ``exclude_seen=False`` among all.
-
-        ``by="list"`` ranks by the model's weights for lists, where it has any, ``by="rating"`` by predicted ratings.
-        ``explore``, up to 1, trades score for items unlike each other: ``top_list`` says at what price. ``why`` names
-        the client's own items that speak most for each.
+    def top_items(self, n: int = 10, **options: Unpack[ListChoices]) -> list[Recommendation]:
+        """The n best items among those the client hasn't rated; ``ListOptions`` has the options.
 
         A list says what comes next: recent choices count most, where their order is known and validation found that
-        this helps. ``follow=False`` asks what the client would like at any time. ``after`` is an item, as if it had
-        just been chosen; ``session`` are items, the latest last, that alone make the list.
+        this helps.
         """
-        wish = Wish(n, by, exclude_seen, explore, why, follow, after, tuple(session))
-        return list(self.top_list(wish).items)
+        return list(self.top_list(ListOptions(n, **options)).items)
 
-    def top_list(self, wish: Wish) -> TopList:
+    def top_list(self, options: ListOptions) -> TopList:
         """The list, with the price of exploring."""
-        model, own = self.model, self._choices(wish)
-        scores = self._scores(wish.by, own)
+        model, own = self.model, self._choices(options)
+        scores = self._scores(options.by, own)
         ratings, ranked = model.scale.restore(self._raw()), scores.copy()
-        if wish.exclude_seen:
+        if options.exclude_seen:
             ranked[np.concatenate([self.items, own.items])] = -np.inf
-        best, price = top(ranked, model.public.popularity, wish.n), None
-        if wish.explore > 0:
-            plain, best = best, diversified(ranked, model, wish.n, wish.explore)
+        best, price = top(ranked, model.public.popularity, options.n), None
+        if options.explore > 0:
+            plain, best = best, diversified(ranked, model, options.n, options.explore)
             before, after = (figures_of(model, items, scores, ratings) for items in (plain, best))
             price = Price(before, after)
         because: Sequence[tuple[Reason, ...]] = [()] * len(best)
-        if wish.why and len(own.items):
-            because = reasons(model, own, best, wish.by)
+        if options.why and len(own.items):
+            because = reasons(model, own, best, options.by)
         return TopList(recommendations(model, best, scores, ratings, because), price, model.likes_alone)
 
-    def _choices(self, wish: Wish) -> Choices:
+    def _choices(self, options: ListOptions) -> Choices:
         """What the list is made of, of items that the model knows."""
-        if wish.after is not None or wish.session:
-            return self._moment(wish)
+        if options.after is not None or options.session:
+            return self._moment(options)
         known = self.model.known[self.items]
         recency = None
-        if wish.follow and wish.by == "list" and self.ages is not None:
+        if options.follow and options.by == "list" and self.ages is not None:
             recency = recency_weights(self.ages[known], self.model.decay)
         return Choices(self.items[known], self.ratings[known], recency)
 
-    def _moment(self, wish: Wish) -> Choices:
+    def _moment(self, options: ListOptions) -> Choices:
         """The session alone, or all that was chosen and then one item more."""
         model = self.model
         if not model.config.model.CHOICES:
@@ -122,8 +106,8 @@ class Person:
                 f"the model {model.config.model.rule!r} learns from ratings, not from choices: it follows no session",
                 "train fedrec+secure, fcf or another model of choices",
             )
-        latest = numbers_of(model.item_ids, wish.session or [wish.after], "item")[::-1]
-        before = ~np.isin(self.items, latest) & (wish.after is not None)
+        latest = numbers_of(model.item_ids, options.session or [options.after], "item")[::-1]
+        before = ~np.isin(self.items, latest) & (options.after is not None)
         ages = np.full(len(self.items), LONG_AGO) if self.ages is None else self.ages + 1
         items = np.concatenate([latest, self.items[before]])
         ratings = np.concatenate([np.full(len(latest), STANDARD_HIGH), self.ratings[before]])
@@ -205,13 +189,13 @@ class Recommender:
         """A client's predicted ratings of some items, on the data's scale."""
         return self.client(client_id).predict(item_ids)
 
-    def recommend(self, client_id: Any, n: int = 10, **wish: Any) -> Any:
+    def recommend(self, client_id: Any, n: int = 10, *, backend: str = "polars", **options: Unpack[ListChoices]) -> Any:
         """The n best items for a client as a frame: see ``Person.recommend``."""
-        return self.client(client_id).recommend(n, **wish)
+        return self.client(client_id).recommend(n, backend=backend, **options)
 
-    def top_items(self, client_id: Any, n: int = 10, **wish: Any) -> list[Recommendation]:
+    def top_items(self, client_id: Any, n: int = 10, **options: Unpack[ListChoices]) -> list[Recommendation]:
         """The same as objects: see ``Person.top_items``."""
-        return self.client(client_id).top_items(n, **wish)
+        return self.client(client_id).top_items(n, **options)
 
     def fold_in(self, ratings: Mapping[Any, float]) -> Person:
         """A newcomer with these ratings (item id → rating, the latest last): weights in closed form, on the device."""

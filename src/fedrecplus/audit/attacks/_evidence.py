@@ -35,7 +35,7 @@ def scale_evidence(transcript: Transcript, reading: Reading) -> Array:
     """
     score = np.zeros(len(reading.items))
     read, step = np.isfinite(reading.ratings), transcript.step
-    virtual = 1.0 - rated_share(transcript, int(read.sum()))
+    virtual = 1.0 - rated_share(transcript)
     if not read.any() or virtual == 0.0:
         return score
     off = np.abs(reading.ratings[read] - on_scale(reading.ratings[read], step)) / step

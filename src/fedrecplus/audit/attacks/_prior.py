@@ -54,7 +54,7 @@ def _counted(transcript: Transcript) -> Array:
     rows = 0.0
     for items in transcript.crowd.values():
         uploaded[items] += 1.0
-        rows += rated_share(transcript, len(items)) * len(items)
+        rows += rated_share(transcript) * len(items)
     # popularity may count more clients than were watched
     chance = np.clip((rated * rows / max(rated.sum(), 1.0) + 0.5) / (uploaded + 1.0), 1.0 - _SURE, _SURE)
     return np.asarray(np.log(chance / (1.0 - chance)))

@@ -70,13 +70,9 @@ def stepping_model(transcript: Transcript) -> Mf:
     return model
 
 
-def rated_share(transcript: Transcript, rows: int) -> float:
+def rated_share(transcript: Transcript) -> float:
     """Rated rows per row of an upload, as far as the config tells."""
-    rule = transcript.config.pseudo_items
-    if not hides_rows(transcript.config):
-        return 1.0
-    count = rule.settings.count
-    return max(1.0 - count / max(rows, 1), 0.01) if count > 0 else 1.0 / (1.0 + rule.ratio)
+    return 1.0 / (1.0 + transcript.config.pseudo_items.ratio) if hides_rows(transcript.config) else 1.0
 
 
 def readings(transcript: Transcript, client: int) -> tuple[Reading, ...]:
@@ -95,7 +91,7 @@ def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, .
     usable = all(_legible(one) for one in sent)
     if of is None or of.fitted == "by steps" or not usable:
         return tuple(_alone(transcript, one, of) for one in sent)
-    shown, share = [_shown(transcript, one, of) for one in sent], rated_share(transcript, len(sent[-1].upload.items))
+    shown, share = [_shown(transcript, one, of) for one in sent], rated_share(transcript)
     used = [used_rows(rows, share < 1.0) for rows in shown]
     solved = [solve(rows, m, transcript.step) for rows, m in zip(shown, used, strict=True)]
     seen = all(m.min() < m.max() for m in used)  # else the equations may tell them

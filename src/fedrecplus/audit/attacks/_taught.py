@@ -74,7 +74,7 @@ class People:
 
     def start(self) -> list[Array]:
         """Before anything is learned: every row as likely as the settings say."""
-        return [np.full(len(r), rated_share(self.transcript, len(r))) for r in (one.before for one in self.rows)]
+        return [np.full(len(r), rated_share(self.transcript)) for r in (one.before for one in self.rows)]
 
 
 class TaughtSettings(Settings):

@@ -117,7 +117,7 @@ def _known(transcript: Transcript) -> tuple[Cells, Totals]:
         rating=np.concatenate([_ratings(transcript, client) for client in sets]),
         prior=np.concatenate([prior(transcript, client, items) for client, items in sets.items()]),
     )
-    rated = np.array([rated_share(transcript, len(items)) * len(items) for items in sets.values()])
+    rated = np.array([rated_share(transcript) * len(items) for items in sets.values()])
     counts, sums = transcript.public.popularity.astype(np.float64), item_sums(transcript)
     if rated.sum() < _COMPLETE * counts.sum():
         counts, sums = counts * rated.sum() / counts.sum(), np.full(len(counts), np.nan)

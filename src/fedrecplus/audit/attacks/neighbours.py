@@ -96,7 +96,7 @@ def copies(transcript: Transcript, client: int, reading: Reading) -> Array:
         return np.zeros(n)
     levels, level = np.unique(ratings, return_inverse=True)
     match = np.where(level[:, None] == level, 1.0 - _SLIP, _SLIP / max(len(levels) - 1, 1))
-    q = np.full(n, rated_share(transcript, n))
+    q = np.full(n, rated_share(transcript))
     prior = np.log(q / np.maximum(1.0 - q, 1e-9))
     score = np.zeros(n)
     for _ in range(_SWEEPS):

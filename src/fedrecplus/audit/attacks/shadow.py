@@ -70,7 +70,7 @@ def _invent(transcript: Transcript, scores: dict[int, Array], turn: int) -> dict
     for number, origin in enumerate(origins.tolist()):
         reading, _ = features_of(transcript, origin)
         n = len(reading.items)
-        rated = max(2, round(rated_share(transcript, n) * n))
+        rated = max(2, round(rated_share(transcript) * n))
         luck = random.logistic(size=n)
         chosen = np.sort(np.argsort(-(scores[origin] + luck))[:rated])
         items, ratings = reading.items[chosen], reading.nearest(transcript.step)[chosen]

@@ -43,7 +43,7 @@ class TwoModels(Attack[Settings]):
         score = prior(transcript, client, items)
         for sets in other:
             there = np.isin(items, sets[client])
-            share = rated_share(transcript, len(items))
+            share = rated_share(transcript)
             drawn = np.clip((there.mean() - share) / max(1.0 - share, 1e-9), _LEAST, _MOST)
             score = score + np.where(there, np.log(_SURE / drawn), np.log((1.0 - _SURE) / (1.0 - drawn)))
         return (Guess(sent[0].round, items, silent(items), score),)

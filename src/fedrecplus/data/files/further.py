@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fedrecplus.data.catalogue import Catalogue, title_and_year
 from fedrecplus.data.files.columns import OF_ITEMS
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.tables import Table
-from fedrecplus.data.ratings import NEVER_TESTED
+from fedrecplus.data.ratings import NEVER_TESTED, Catalogue, title_and_year
 from fedrecplus.errors import DataWarning, UserError
 
 _MARKS = ["1", "true", "yes", "test"]

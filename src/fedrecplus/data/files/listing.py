@@ -35,10 +35,7 @@ def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ra
     return replace(
         ratings,
         items=what[order].astype(narrowest(len(item_ids))),
-        codes=ratings.codes[order],
-        timestamps=None if ratings.timestamps is None else ratings.timestamps[order],
-        folds=None if ratings.folds is None else ratings.folds[order],
-        order=None if ratings.order is None else ratings.order[order],
+        **ratings.said(order),
         item_ids=item_ids,
         catalogue=catalogue_of(table, item_ids, options),
         listed=True,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.catalogue import Catalogue
-from fedrecplus.data.ratings import Ratings, damped_means, narrowest
+from fedrecplus.data.ratings import Catalogue, Ratings, damped_means, narrowest
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.data.shards.manifest import ITEMS, Shard, ShardFolder
 from fedrecplus.errors import UserError

@@ -15,7 +15,7 @@ from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import NEVER_TESTED, Ratings
 from fedrecplus.data.shards.manifest import ITEMS, MANIFEST, Shard, ShardFolder, digest_of
 from fedrecplus.data.splits import Split, each_by_itself
-from fedrecplus.data.synthetic.options import SyntheticOptions
+from fedrecplus.data.synthetic.truth import SyntheticOptions
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
 

@@ -16,8 +16,7 @@ from fedrecplus import randomness
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
-from fedrecplus.data.synthetic.options import SyntheticOptions
-from fedrecplus.data.synthetic.truth import LatentTruth
+from fedrecplus.data.synthetic.truth import LatentTruth, SyntheticOptions
 from fedrecplus.randomness import keys, normal, subkey
 
 _CLIENTS_AT_ONCE = 4096

@@ -83,7 +83,7 @@ def _extended(before: Device, client: Device, broadcast: Broadcast, drawing: Pub
     rows_before = _by_item(kept.items, kept.ratings) | _by_item(before.items, before.ratings)
     rows_after = _by_item(extended.items, extended.ratings) | _by_item(client.items, client.ratings)
     moves = sum(rows_after[item] != rating for item, rating in rows_before.items())
-    count = int(np.ceil(config.pseudo_items.per_rating(len(before.items)) * moves))
+    count = int(np.ceil(config.pseudo_items.ratio * moves))
     return _moved(extended, kept.items[stay], count, client, broadcast, config)
 
 
@@ -95,7 +95,7 @@ def _new_count(new: Items, rated: Items, pseudo: int, drawing: PublicItems, conf
     """
     rule, items = config.pseudo_items, len(drawing.popularity)
     one_draw = rule.count(len(rated), items, extra_rows(rated, drawing, config))
-    own_share = int(np.ceil(rule.per_rating(len(rated) - len(new)) * len(new)))
+    own_share = int(np.ceil(rule.ratio * len(new)))
     wanted = _in_wholes(max(one_draw - pseudo, own_share, 0), new, drawing, config)
     return max(0, min(wanted, items - len(rated) - pseudo))
 

@@ -18,7 +18,7 @@ from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
-from fedrecplus.training.lists import Recommendation, TopList, Wish
+from fedrecplus.training.lists import ListOptions, Recommendation, TopList
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.recommender import Recommender
 
@@ -27,10 +27,10 @@ _FORM = "write lines such as 1193,5"
 
 def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recommendation]:
     """The n items a person would like best: see ``top_list``."""
-    return list(top_list(store, person, Wish(n), run).items)
+    return list(top_list(store, person, ListOptions(n), run).items)
 
 
-def top_list(store: Store, person: int, wish: Wish, run: Path | None) -> TopList:
+def top_list(store: Store, person: int, options: ListOptions, run: Path | None) -> TopList:
     """A person's list by a run folder's model, or the newest V that this device has seen or its owner chose.
 
     Weights are folded in from V and the ratings: no round is needed, and nothing is sent.
@@ -38,7 +38,7 @@ def top_list(store: Store, person: int, wish: Wish, run: Path | None) -> TopList
     model = used_model(store) if run is None else SharedModel.read(run, store.allowed_rules)
     known = set(map(str, model.item_ids.tolist()))
     ratings = {item: rating for item, rating in store.ratings()[person].items() if item in known}
-    return Recommender.for_newcomers(model).fold_in(ratings).top_list(wish)
+    return Recommender.for_newcomers(model).fold_in(ratings).top_list(options)
 
 
 def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]:

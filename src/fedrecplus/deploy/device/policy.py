@@ -99,16 +99,11 @@ class Policy(msgspec.Struct, frozen=True):
         if not config.shows_rows:
             return
         allow = "`fedrecplus device policy --allow-bare` would let it"
-        ratio = pseudo_ratio(config)
+        ratio = config.pseudo_items.ratio
         if ratio < self.least_ratio:
             raise Refusal("policy", f"{ratio:g} pseudo items per rating, at least {self.least_ratio:g} wanted; {allow}")
         if config.redraws:
             raise Refusal("policy", f"pseudo items drawn anew in each round tell the rated ones; {allow}")
-
-
-def pseudo_ratio(config: Config) -> float:
-    """Pseudo items per rated item that the settings promise everybody; none where all get the same number of them."""
-    return config.pseudo_items.promised_ratio
 
 
 def load_policy(store: Store) -> Policy:

@@ -36,13 +36,12 @@ from fedrecplus.files import write_json, write_tensors, write_text
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
-from fedrecplus.training.checkpoint import Checkpoint, Tally
-from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import nobodys_parts, read_tensors
 from fedrecplus.training.privacy import LEDGER, Ledger, privacy_of
 from fedrecplus.training.publishing import PUBLIC_LIST
-from fedrecplus.training.results import channel_of
-from fedrecplus.training.run_folder import CONFIG, METRICS, RunFolder
+from fedrecplus.training.run import channel_of
+from fedrecplus.training.run_folder import CONFIG, METRICS, Checkpoint, RunFolder, Tally
+from fedrecplus.training.running import step_size
 
 DEPLOYMENT, JOURNAL = "deployment.json", "journal.jsonl"
 """which run of the database a folder is of; a line for each round"""
@@ -227,7 +226,7 @@ def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Check
 
 
 def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:
-    """The figures of ``training.results``; errors are null, since test ratings would have to leave their devices."""
+    """The figures of ``training.run``; errors are null, since test ratings would have to leave their devices."""
     last = lines[-1] if lines else {}
     unknown = dict.fromkeys(("fold", "mae", "rmse", "nmse", "train_ratings", "groups", "ranking"))
     fit = None if last.get("rmse") is None else {"mae": None, "rmse": last["rmse"], "nmse": None, "ratings": None}

@@ -43,9 +43,9 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta, os_words
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import ServerState, add_up, broadcast, released
-from fedrecplus.training.checkpoint import Tally
-from fedrecplus.training.divergence import step_size
 from fedrecplus.training.privacy import Ledger
+from fedrecplus.training.run_folder import Tally
+from fedrecplus.training.running import step_size
 
 log = logging.getLogger("fedrecplus")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0

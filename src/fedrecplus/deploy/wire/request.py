@@ -250,8 +250,10 @@ def check_deployable(config: Config) -> Config:
 
 def _check_secure(config: Config) -> None:
     how = config.channel.settings
-    if how.masks != "computed":
-        raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if how.cryptography != "computed":
+        raise UserError(
+            "channel.cryptography=skipped hides nothing; it is for simulation", "set channel.cryptography=computed"
+        )
     if how.groups > 1:
         raise UserError("channel.groups is for simulation: a deployment sums a cohort as one", "set channel.groups=1")
     if how.dropout > 0:

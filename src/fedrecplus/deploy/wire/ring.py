@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,10 +117,16 @@ def _statistics_terms(config: Config, items: int) -> SumTerms:
     return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise, corrupted, 0.0, demonstration)
 
 
+class _StatisticsRing(RingSettings):
+    """Options of a sum of counts and residuals, which has no weights but 1."""
+
+    largest_weight: ClassVar[float] = 1.0
+
+
 def statistics_ring(cap: int) -> RingSettings:
     """The ring of the statistics' sum: a contribution's norm is clipped, so its numbers are within that, too."""
     norm = sensitivity(cap)
-    return RingSettings(bound=norm, statistic_bound=norm, largest_weight=1.0, fewest_contributors=1)
+    return _StatisticsRing(bound=norm, statistic_bound=norm, fewest_contributors=1)
 
 
 def deployed_budget(config: Config) -> tuple[StatisticsBudget, distributed.Settings | None]:

@@ -14,8 +14,7 @@ from fedrecplus.data import Ratings
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.theory.constants import Constants, constants
-from fedrecplus.experiments.theory.rerun import LOOKS, open_run
-from fedrecplus.experiments.theory.study import look_at_states
+from fedrecplus.experiments.theory.study import LOOKS, look_at_states, open_run
 from fedrecplus.experiments.theory.theorem import bound, conditions
 
 LEAST_HORIZONS = 3

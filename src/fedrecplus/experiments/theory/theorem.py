@@ -34,9 +34,8 @@ def conditions(k: Constants, config: Config) -> list[Condition]:
     """What Theorem 1 asks for, with what the run had. Paper: Theorem 1"""
     local, optimizer, cohort = config.model.settings, config.server_optimizer, config.cohort
     rate, eta, how = local.learning_rate, optimizer.settings.learning_rate, config.aggregation
-    decays = local.learning_rate_decay, optimizer.settings.learning_rate_decay
-    cooldown = config.server.cooldown
-    constant = (*decays, cooldown) == (1.0, 1.0, 0.0)
+    decay, cooldown = local.learning_rate_decay, config.server.cooldown
+    constant = (decay, cooldown) == (1.0, 0.0)
     normalise = how.normalise
     limit, c = 1.0 / (8.0 * k.L * local.local_epochs), constant_c(k, config)
     return [
@@ -44,7 +43,7 @@ def conditions(k: Constants, config: Config) -> list[Condition]:
         Condition("c > 0", c > 0.0, f"c = {c:.3g}"),
         Condition("η_L < c", rate < c, f"{rate:.3g} against {c:.3g}"),
         Condition("η ≤ 1/(η_L L)", eta <= 1.0 / (rate * k.L), f"{eta:.3g} against {1.0 / (rate * k.L):.3g}"),
-        Condition("constant step sizes", constant, f"decay {decays[0]}, {decays[1]}, cooldown {cooldown:g}"),
+        Condition("constant step sizes", constant, f"decay {decay}, cooldown {cooldown:g}"),
         Condition("a plain server step", optimizer.rule == "sgd", f"server_optimizer.rule={optimizer.rule}"),
         Condition("one weight per client", weighs(config), f"aggregation.rule={how.rule}"),
         Condition("Σ p_u = 1 over all", normalise == "cohort", f"aggregation.normalise={normalise}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +11,16 @@ from numpy.typing import NDArray
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import sorted_rows, weighted_means
 from fedrecplus.protocol import Broadcast, Upload
-from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
 
 class Settings(_Settings):
     """Options of the rule."""
 
-    iterations: Annotated[int, number(1, 1000, "steps of Weiszfeld's algorithm")] = 10
-    smoothing: Annotated[float, number(1e-300, 1e3, "ν, the least distance: a row may lie on the median")] = 1e-6
+    iterations: ClassVar[int] = 10
+    """steps of Weiszfeld's algorithm"""
+    smoothing: ClassVar[float] = 1e-6
+    """ν, the least distance: a row may lie on the median"""
 
 
 class GeometricMedian(RobustAggregation[Settings]):

@@ -17,21 +17,21 @@ from fedrecplus.settings import Settings as _Settings
 class Settings(_Settings):
     """Options of the rule."""
 
-    trim: Annotated[float, number(0, 0.5, "share of an item's rows left out at either end")] = 0.1
+    hostile: Annotated[float, number(0, 0.5, "share of an item's rows left out at either end")] = 0.1
 
 
 class TrimmedMean(RobustAggregation[Settings]):
     """Trimmed means by item."""
 
     def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
-        """Per item and column, the mean over the clients that uploaded the item, a share ``trim`` of them left out at
-        either end.
+        """Per item and column, the mean over the clients that uploaded the item, a share ``hostile`` of them left out
+        at either end.
 
         After: Yin, Chen, Ramchandran, Bartlett 2018.
         """
         table = np.zeros(broadcast.V.shape)
         for item, rows in rows_by_item(uploads):
-            cut = trimmed_count(len(rows), self.settings.trim)
+            cut = trimmed_count(len(rows), self.settings.hostile)
             table[item] = np.sort(rows, axis=0)[cut : len(rows) - cut].mean(axis=0)
         return table
 

@@ -56,12 +56,6 @@ class Wasserstein(WeightedAggregation[Settings]):
                 "a client can't weigh itself against this round's mean, which it doesn't know",
                 "set aggregation.global_step=last or aggregation.weigh_on=server",
             )
-        largest = config.channel.largest_weight
-        if config.aggregation.weighs_on_client and largest < LARGEST:
-            raise UserError(
-                f"channel.largest_weight = {largest:g}: clients that agree with the last step weigh up to {LARGEST:g}",
-                f"set channel.largest_weight to {LARGEST:g} or more",
-            )
         own, local = self.settings.batch_size, config.model.batch_size
         if self.settings.covariance != "none" and own != local:
             raise UserError(

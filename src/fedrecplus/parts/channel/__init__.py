@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
@@ -154,11 +153,6 @@ class Channel(Part[S]):
         return 32
 
     @property
-    def largest_weight(self) -> float:
-        """The largest aggregation weight that it carries."""
-        return math.inf
-
-    @property
     def demonstration(self) -> bool:
         """Whether its sums may be of so few people that they can be taken apart."""
         return False
@@ -218,11 +212,6 @@ class RingChannel(SummingChannel[R]):
     def bits(self) -> int:
         """Of the ring."""
         return self.settings.bits
-
-    @property
-    def largest_weight(self) -> float:
-        """Beyond it, a client drops out."""
-        return self.settings.largest_weight
 
     def rounding_error(self, uploads: Sequence[Upload], message: Broadcast) -> Array:
         """Half a step, or one, per client that contributes to a row."""

@@ -65,7 +65,7 @@ def library() -> Any:
     except ImportError:
         raise UserError(
             "homomorphic encryption needs tenseal, which is not installed",
-            "pip install 'fedrecplus[he]', or set channel.encryption=skipped to simulate its sums and bytes alone",
+            "pip install 'fedrecplus[he]', or set channel.cryptography=skipped to simulate its sums and bytes alone",
         ) from None
 
 

@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +43,16 @@ class RingSettings(Settings):
         Literal["whole", "blocks", "rows"],
         text("what a client sends: the whole table, public blocks that hold one of its items, or its items' rows"),
     ] = "whole"
-    block_size: Annotated[int, number(1, 10**6, "successive items of a block")] = 32
+    block_size: ClassVar[int] = 32
+    """successive items of a block"""
     weights: Annotated[
         Literal["public", "sent"],
         text("Σw of a row: by public counts, or summed, which shows exact counts; parts of a table always send theirs"),
     ] = "public"
     bits: Annotated[int, number(16, 32, "of the ring that changes of rows are summed in: 16 or 32")] = 32
     bound: Annotated[float, number(1e-3, 1e4, "largest |w·Δ| that a client sends; greater numbers are clipped")] = 8.0
-    largest_weight: Annotated[float, number(1e-3, 1e6, "largest aggregation weight; greater ones are clipped")] = 64.0
+    largest_weight: ClassVar[float] = 64.0
+    """largest aggregation weight, greater ones are clipped: twice what a client that weighs itself may have"""
     statistic_bound: Annotated[
         float, number(1e-3, 1e6, "largest number of the model's statistic; greater ones are clipped")
     ] = 64.0

@@ -6,7 +6,7 @@ After: Liang, Pan, Ming 2021 (FedRec++)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import Channel
 from fedrecplus.protocol import PeerMessage, Upload
 from fedrecplus.randomness import Key, subkey, uniform
-from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
 Clients = NDArray[np.int64]
@@ -25,7 +24,8 @@ Clients = NDArray[np.int64]
 class Settings(_Settings):
     """Options of the channel."""
 
-    share: Annotated[float, number(1e-9, 1, "share of the cohort that collects the others' pseudo rows")] = 0.25
+    share: ClassVar[float] = 0.25
+    """share of the cohort that collects the others' pseudo rows"""
 
 
 class Denoising(Channel[Settings]):

@@ -29,7 +29,7 @@ rows of many items: ``blocks`` leaves out ciphertexts without a row of the clien
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from fedrecplus.parts.channel._ckks import FOR_BITS, Adder, decrypt, encrypt, ke
 from fedrecplus.parts.channel._ring import WEIGHT_BITS, RingLayout, RingVector, add_all, decode, zeros
 from fedrecplus.parts.channel._summing import RingSettings, encoded
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
-from fedrecplus.settings import Annotated, number, text
+from fedrecplus.settings import Annotated, text
 
 Integers = NDArray[np.int64]
 
@@ -48,10 +48,9 @@ Integers = NDArray[np.int64]
 class Settings(RingSettings):
     """Options of the channel."""
 
-    block_size: Annotated[
-        int, number(1, 10**6, "successive items of a block: as many as fill a ciphertext, 4,096 numbers of 32 bits")
-    ] = 128
-    encryption: Annotated[
+    block_size: ClassVar[int] = 128
+    """successive items of a block: as many as fill a ciphertext, 4,096 numbers of 32 bits"""
+    cryptography: Annotated[
         Literal["skipped", "computed"],
         text("simulation: compute every ciphertext, or the same sums without; seconds mean something where computed"),
     ] = "skipped"
@@ -77,13 +76,13 @@ class HomomorphicEncryption(RingChannel[Settings]):
                 "noise, so that nothing is bounded",
                 "set channel.rule=secure, or leave --epsilon away",
             )
-        if self.settings.encryption == "computed":
+        if self.settings.cryptography == "computed":
             library()
 
     @property
     def computed(self) -> str | None:
         """As the settings say."""
-        return self.settings.encryption
+        return self.settings.cryptography
 
     def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The cohort's sums as every client decrypts them, and what ciphertexts cost. There is no noise: see above.
@@ -93,7 +92,7 @@ class HomomorphicEncryption(RingChannel[Settings]):
         found, encoding = encoded(uploads, message, self.settings, seed)
         vectors, layout = list(found.values()), encoding.layout
         check_room(len(vectors), layout)
-        summed = through_ciphertexts if self.settings.encryption == "computed" else add_all
+        summed = through_ciphertexts if self.settings.cryptography == "computed" else add_all
         return decode(summed(vectors, layout), encoding), traffic_of(vectors, message, layout)
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from fedrecplus.parts.channel._summing import RingSettings, encoded, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.settings import Annotated, number, text
+from fedrecplus.settings import Annotated, text
 
 SEED_BYTES = 32
 SEALED_BYTES = SEED_BYTES + 16
@@ -48,8 +48,9 @@ KEY_BYTES = 32
 class Settings(RingSettings):
     """Options of the channel."""
 
-    peers: Annotated[int, number(1, 1000, "clients among whom each one's rows are shared: all must collude")] = 3
-    shares: Annotated[
+    peers: ClassVar[int] = 3
+    """clients among whom each one's rows are shared: all must collude"""
+    cryptography: Annotated[
         Literal["skipped", "computed"],
         text(
             "simulation: compute every share, or the same sums without; seconds mean something where they are computed"
@@ -65,7 +66,7 @@ class Shares(RingChannel[Settings]):
     @property
     def computed(self) -> str | None:
         """As the settings say."""
-        return self.settings.shares
+        return self.settings.cryptography
 
     def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The cohort's sums, and what shares, lists and masked vectors cost.
@@ -77,7 +78,7 @@ class Shares(RingChannel[Settings]):
         holders = holders_of(list(vectors), message.round, seed, self.settings.peers)
         traffic = traffic_of(vectors, holders, layout)
         sent = vectors
-        if self.settings.shares == "computed":
+        if self.settings.cryptography == "computed":
             pairs = [(giver, holder) for giver, held_by in holders.items() for holder in held_by]
             sent = share_out(vectors, holders, layout, {pair: secrets.token_bytes(SEED_BYTES) for pair in pairs})
         return decode(add_all(sent.values(), layout), encoding), traffic

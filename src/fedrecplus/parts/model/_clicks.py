@@ -10,7 +10,7 @@ A device may keep a table of its own (``Leaf.own``). Its rows are found by the i
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from fedrecplus.parts.model import Model
 from fedrecplus.parts.tree import size_of
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, subkeys, to_unit
-from fedrecplus.settings import Annotated, Settings, number, text
+from fedrecplus.settings import Annotated, Settings, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
@@ -34,7 +34,8 @@ BIAS_PRIOR = 5.0
 """pseudo-ratings that a person's deviation from items' means is shrunk by"""
 
 
-Negatives = Annotated[float, number(0.01, 1000, "items drawn as not clicked, per click")]
+NEGATIVES = 4.0
+"""items drawn as not clicked, per click, in all publications"""
 LeakyNegatives = Annotated[
     bool, text("never draw what is held out for the test: repeats figures of released code, tells the model the test")
 ]
@@ -43,7 +44,7 @@ LeakyNegatives = Annotated[
 class ClickSettings(Settings):
     """Options of every model of clicks."""
 
-    negatives: Negatives = 4.0
+    negatives: ClassVar[float] = NEGATIVES
     leaky_negatives: LeakyNegatives = False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from fedrecplus.arrays import put_rows, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.autograd import NEWCOMER_STEPS, ClientRows, Leaves, NeuralModel, NeuralSettings, tensor
 from fedrecplus.parts.model import Model, Trained
-from fedrecplus.parts.model._clicks import ClickModel, LeakyNegatives, Negatives
+from fedrecplus.parts.model._clicks import NEGATIVES, ClickModel, LeakyNegatives
 from fedrecplus.protocol import Broadcast
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Items = NDArray[np.int64]
 class NeuralClickSettings(NeuralSettings):
     """Options of every such model: those of ``ClickSettings``, too."""
 
-    negatives: Negatives = 4.0
+    negatives: ClassVar[float] = NEGATIVES
     leaky_negatives: LeakyNegatives = False
 
 

@@ -10,7 +10,7 @@ After: Koren 2010 (baseline estimates)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained, prediction_columns
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
@@ -33,8 +32,10 @@ _BASELINE, _PERSON, _POPULARITY = range(3)
 class Settings(_Settings):
     """Options of the model."""
 
-    person_ridge: Annotated[float, number(1e-6, 1e6, "pseudo-ratings that a person's bias is shrunk by")] = 5.0
-    item_ridge: Annotated[float, number(1e-6, 1e6, "pseudo-ratings that an item's bias is shrunk by")] = 10.0
+    person_ridge: ClassVar[float] = 5.0
+    """pseudo-ratings that a person's bias is shrunk by: what the default falls back on is not tuned"""
+    item_ridge: ClassVar[float] = 10.0
+    """pseudo-ratings that an item's bias is shrunk by"""
 
 
 class Biases(Model[Settings]):

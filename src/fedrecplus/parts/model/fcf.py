@@ -12,7 +12,7 @@ After: Ammad et al. 2019 (FCF)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ class Settings(_Settings):
     """Options of the model."""
 
     factors: Annotated[int, number(1, 4096, "K, columns of Y")] = 25
-    confidence: Annotated[float, number(1e-6, 1e6, "α, confidence of an interaction beyond that of none")] = 4.0
+    confidence: ClassVar[float] = 4.0
+    """α, confidence of an interaction beyond that of none, as published"""
     regularisation: Annotated[float, number(1e-9, 1e9, "λ, L2 regularisation of x and of the rows of Y")] = 30.0
     recency: Annotated[
         float,

@@ -10,7 +10,7 @@ Deviation: full gradient steps on the device, for Adam over batches.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedrecplus.parts.autograd import Leaves
 from fedrecplus.parts.model._neural_clicks import NeuralClicks, NeuralClickSettings
@@ -25,7 +25,8 @@ class Settings(NeuralClickSettings):
     """Options of the model."""
 
     factors: Annotated[int, number(2, 4096, "d, columns of each of the two item tables")] = 16
-    layers: Annotated[int, number(1, 12, "hidden layers, each half as wide as the one before; the first has d")] = 2
+    layers: ClassVar[int] = 2
+    """hidden layers, each half as wide as the one before; the first has d"""
 
 
 class FedNCF(NeuralClicks[Settings]):

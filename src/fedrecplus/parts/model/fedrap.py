@@ -11,7 +11,7 @@ counts, where that code takes the best test round.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +36,21 @@ class Settings(ClickSettings):
 
     factors: Annotated[int, number(1, 4096, "d, columns of C and D")] = 32
     learning_rate: Annotated[float, number(1e-12, 1e6, "step size of both tables, by the mean loss")] = 1000.0
-    score_learning_rate: Annotated[float, number(1e-12, 1e6, "step size of the score function")] = 1e-4
-    step_decay: Annotated[float, number(0.01, 1, "factor on both, each local step")] = 0.95
-    round_decay: Annotated[float, number(0.01, 1, "factor on both, each round")] = 0.97
+    score_learning_rate: ClassVar[float] = 1e-4
+    """step size of the score function; this and the constants below are those of the released code"""
+    step_decay: ClassVar[float] = 0.95
+    """factor on both step sizes, each local step"""
+    round_decay: ClassVar[float] = 0.97
+    """factor on both, each round"""
     regularisation: Annotated[float, number(0, 1e6, "weight decay")] = 1e-6
-    difference: Annotated[float, number(0, 1e6, "λ, of the mean squared difference of D and C")] = 0.1
-    sparsity: Annotated[float, number(0, 1e6, "μ, of the mean absolute value of C")] = 1e-3
+    difference: ClassVar[float] = 0.1
+    """λ, of the mean squared difference of D and C"""
+    sparsity: ClassVar[float] = 1e-3
+    """μ, of the mean absolute value of C"""
     local_epochs: Annotated[int, number(1, 10_000, "K, most steps over the client's rows in a round")] = 10
     batch_size: Annotated[int, number(0, 10**9, "B, rows per local step; 0: all at once")] = 2048
-    tolerance: Annotated[float, number(0, 1, "relative change of the loss that ends a round's steps")] = 1e-4
+    tolerance: ClassVar[float] = 1e-4
+    """relative change of the loss that ends a round's steps"""
     init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of start values of both tables")] = 1.0
 
 

@@ -10,7 +10,7 @@ Deviation: a row's changes are averaged over the clients that sent the row, not 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,10 @@ class Settings(_Settings):
     """Options of the model."""
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 20
-    reconstruction_steps: Annotated[int, number(1, 10_000, "steps that u is reconstructed by, from zero")] = 25
-    reconstruction_rate: Annotated[float, number(1e-12, 1e6, "their size, on the mean loss")] = 0.5
+    reconstruction_steps: ClassVar[int] = 25
+    """steps that u is reconstructed by, from zero: more change nothing"""
+    reconstruction_rate: ClassVar[float] = 0.5
+    """their size, on the mean loss"""
     learning_rate: Annotated[float, number(1e-12, 1e6, "η_L, step size of a row of V")] = 0.5
     local_epochs: Annotated[int, number(1, 10_000, "K, steps of V over the query rows in a round")] = 1
     regularisation: Annotated[float, number(0, 1e6, "λ, L2 regularisation of u and of the rows of V")] = 0.08

@@ -44,7 +44,7 @@ class Settings(ials.Settings):
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
-    solve_over: Annotated[
+    user_step: Annotated[
         Literal["all", "rated"],
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"

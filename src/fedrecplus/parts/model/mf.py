@@ -42,7 +42,8 @@ class Settings(_Settings):
         Literal["constant", "normal", "uniform"],
         text("start values: constant makes every first prediction init_rating, the others begin around zero"),
     ] = "constant"
-    init_rating: Annotated[float, number(0, 100, "what a constant start predicts, on the standard scale 1–5")] = 3.5
+    init_rating: ClassVar[float] = 3.5
+    """what a constant start predicts, on the standard scale 1–5: near the mean of most data sets"""
     init_scale: Annotated[float, number(0, 1e3, "standard deviation (uniform: half-width) of the start's noise")] = 0.1
 
 

@@ -46,7 +46,7 @@ class Settings(PublicSettings):
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
-    solve_over: Annotated[
+    user_step: Annotated[
         Literal["all", "rated"],
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"
@@ -84,7 +84,7 @@ class Reconstruction(Model[Settings]):
 
     def expected_gradient(self, device: Device, rows: Rows, X: Array, public: PublicItems) -> Array:
         """e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
-        xp, factors, over_all = namespace(X), self.settings.factors, self.settings.solve_over == "all"
+        xp, factors, over_all = namespace(X), self.settings.factors, self.settings.user_step == "all"
         items, ratings = (rows.items, rows.ratings) if over_all else (device.items, device.ratings)
         solved = rows_of(X, items)
         w, S = self.posterior(solved, items, ratings, public, factors)
@@ -181,7 +181,7 @@ class Reconstruction(Model[Settings]):
 
     def attacker(self) -> OfModel:
         """What an attacker knows of w: the baseline's weight is 1, and V's columns show theirs."""
-        return OfModel(slice(-self.settings.factors, None), {0: 1.0}, "exactly", self.settings.solve_over)
+        return OfModel(slice(-self.settings.factors, None), {0: 1.0}, "exactly", self.settings.user_step)
 
     def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:
         """Δ + S_V x_i = e_i·w_V: everybody can compute the covariance S who knows which rows it was solved over."""

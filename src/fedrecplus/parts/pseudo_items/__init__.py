@@ -50,17 +50,8 @@ class PseudoItems(Part[D]):
         """ρ; 0 where there are no pseudo items."""
         return self.settings.ratio if self.HIDES else 0.0
 
-    @property
-    def promised_ratio(self) -> float:
-        """Pseudo items per rated item that everybody has; 0 where all have the same number of them."""
-        return 0.0 if self.HIDES and self.settings.count > 0 else self.ratio
-
-    def per_rating(self, rated: int) -> float:
-        """Pseudo items per rating of a client with so many: ρ, or k over them."""
-        return self.settings.count / max(rated, 1) if self.HIDES and self.settings.count > 0 else self.ratio
-
     def count(self, rated: int, items: int, extra: int = 0) -> int:
-        """How many pseudo items a client with this many ratings has: ρ|I_u| or k, more to fill a size class.
+        """How many pseudo items a client with this many ratings has: ρ|I_u|, more to fill a size class.
 
         ``extra`` are rows beyond those, of which everybody sees why they are there (``extra_rows``).
 
@@ -69,7 +60,7 @@ class PseudoItems(Part[D]):
         """
         if not self.HIDES or rated == 0:
             return 0
-        wanted = self.settings.count if self.settings.count > 0 else round(self.settings.ratio * rated)
+        wanted = round(self.settings.ratio * rated)
         if self.settings.size_classes:
             wanted = in_wholes(size_class(rated + wanted), self.whole_rows) - rated
         return min(wanted + extra, items - rated)

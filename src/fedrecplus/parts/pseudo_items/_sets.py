@@ -21,7 +21,6 @@ class SetSettings(_Settings):
     """Options that every rule has which gives pseudo items."""
 
     ratio: Annotated[float, number(0, 1e6, "ρ, pseudo items per rated item")] = 1.0
-    count: Annotated[int, number(0, 10**9, "k, this many pseudo items instead of a ratio, where positive")] = 0
     redraw: Annotated[bool, text("draw a new set each round (FedRec) instead of keeping the first one")] = False
     size_classes: Annotated[bool, text("pad uploads with pseudo items to a size class, to hide |I_u|")] = False
 

@@ -22,7 +22,6 @@ from fedrecplus.parts.pseudo_items._sets import set_key
 from fedrecplus.parts.similarity import DECIMALS, similarity, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import Key, keys, subkey, uniform
-from fedrecplus.settings import Annotated, number
 
 Items = NDArray[np.int64]
 
@@ -38,7 +37,8 @@ class Settings(SetSettings):
     """weight of the same year beside the cosine of contents"""
     decoy_window: ClassVar[int] = 40
     """groups next in popularity among which a decoy group is chosen"""
-    noise: Annotated[float, number(0, 100, "weight of a secret draw beside similarity, in decoy groups")] = 0.5
+    noise: ClassVar[float] = 0.5
+    """weight of a secret draw beside similarity, in decoy groups"""
 
 
 class Grouped(PseudoItems[Settings]):
@@ -93,7 +93,7 @@ def group_size(settings: Settings) -> int:
 
     Ours: a rated item together with the pseudo items that ρ gives it.
     """
-    return 2 if settings.count > 0 else 1 + max(1, math.ceil(settings.ratio))
+    return 1 + max(1, math.ceil(settings.ratio))
 
 
 @functools.lru_cache(maxsize=4)  # a round of the reference asks once for every client

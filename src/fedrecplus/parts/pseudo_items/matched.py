@@ -14,7 +14,6 @@ from fedrecplus.parts.pseudo_items._sets import set_key
 from fedrecplus.parts.similarity import similarity
 from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import keys, subkey, uniform
-from fedrecplus.settings import Annotated, number
 
 
 class Settings(SetSettings):
@@ -22,9 +21,8 @@ class Settings(SetSettings):
 
     window: ClassVar[int] = 32
     """unrated items nearest in popularity that a match is chosen from"""
-    noise: Annotated[float, number(0, 100, "weight of a secret draw beside the cosine, which anybody can compute")] = (
-        0.3
-    )
+    noise: ClassVar[float] = 0.3
+    """weight of a secret draw beside the cosine, which anybody can compute"""
 
 
 class Matched(PseudoItems[Settings]):

@@ -18,7 +18,6 @@ class RateSettings(Settings):
     """Options of every server optimizer."""
 
     learning_rate: Annotated[float, number(1e-12, 1e9, "η, global step size")] = 1.0
-    learning_rate_decay: Annotated[float, number(1e-6, 10, "factor on the global step size after each round")] = 1.0
 
 
 R = TypeVar("R", bound=RateSettings)
@@ -40,6 +39,7 @@ class ServerOptimizer(Part[R]):
         """The moments after a round, from the step that it took, where that tells them; else none."""
         return []
 
-    def rate(self, round_number: int) -> float:
-        """The step size of a round."""
-        return self.settings.learning_rate * self.settings.learning_rate_decay**round_number
+    @property
+    def rate(self) -> float:
+        """η; what falls over the rounds is ``server.cooldown``."""
+        return self.settings.learning_rate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +18,8 @@ class Settings(RateSettings):
     """Options of the optimizer."""
 
     momentum: Annotated[float, number(0, 1 - 1e-9, "β₁, share of the last direction that is kept")] = 0.9
-    second_momentum: Annotated[float, number(0, 1 - 1e-9, "β₂, share of the last squared step that is kept")] = 0.99
+    second_momentum: ClassVar[float] = 0.99
+    """β₂, share of the last squared step that is kept, as FedOpt has it"""
 
 
 class Adam(ServerOptimizer[Settings]):
@@ -31,4 +34,4 @@ class Adam(ServerOptimizer[Settings]):
         done = round_number + 1
         unbiased_first = first / (1.0 - self.settings.momentum**done)
         unbiased_second = second / (1.0 - self.settings.second_momentum**done)
-        return self.rate(round_number) * unbiased_first / (np.sqrt(unbiased_second) + _SMALL), [first, second]
+        return self.rate * unbiased_first / (np.sqrt(unbiased_second) + _SMALL), [first, second]

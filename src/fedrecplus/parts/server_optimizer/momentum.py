@@ -25,8 +25,8 @@ class Momentum(ServerOptimizer[Settings]):
     def step(self, aggregate: Array, moments: list[Array], round_number: int) -> tuple[Array, list[Array]]:
         """m ← β m + A, V ← V + η m. After: Hsu, Qi, Brown 2019 (FedAvgM)."""
         direction = self.settings.momentum * moments[0] + aggregate
-        return self.rate(round_number) * direction, [direction]
+        return self.rate * direction, [direction]
 
     def moments_of(self, step: Array, round_number: int) -> list[Array]:
         """m = step/η."""
-        return [step / self.rate(round_number)]
+        return [step / self.rate]

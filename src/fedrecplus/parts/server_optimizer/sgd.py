@@ -15,4 +15,4 @@ class Sgd(ServerOptimizer[RateSettings]):
 
     def step(self, aggregate: Array, moments: list[Array], round_number: int) -> tuple[Array, list[Array]]:
         """V ← V + η A. Paper: Algorithm 1, line 11"""
-        return self.rate(round_number) * aggregate, []
+        return self.rate * aggregate, []

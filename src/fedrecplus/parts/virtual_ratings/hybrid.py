@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +18,8 @@ class Settings(FillSettings):
     """Options of the rule."""
 
     predict_after: Annotated[int, number(0, 10**9, "T_predict, rounds of user averages before predictions")] = 10
-    local_steps: Annotated[int, number(0, 10**6, "T_local, extra user steps on real ratings before predicting")] = 10
+    local_steps: ClassVar[int] = 10
+    """T_local, extra user steps on real ratings before predicting, as published"""
 
 
 class Hybrid(VirtualRatings[Settings]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, mean_sd, paragraph, plot, table, trace
-from fedrecplus.web.report.origins import made
+from fedrecplus.web.report.inputs import made
 
 _TITLES = {
     "pseudo-items": "Ablation: pseudo-item ratio",

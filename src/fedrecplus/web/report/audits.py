@@ -20,7 +20,7 @@ from fedrecplus.audit.tables import (
     summary,
 )
 from fedrecplus.web.report.elements import Section, axis, bullets, paragraph, plot, table, trace
-from fedrecplus.web.report.origins import made
+from fedrecplus.web.report.inputs import made
 
 
 def audit_section(content: dict[str, Any]) -> Section:

@@ -20,8 +20,8 @@ Content = Mapping[str, Any]
 Identity = tuple[Any, ...]
 _OF_NO_ACCOUNT = ("seed", "engine", "precision", "algorithm")
 _ROUNDS = "server.rounds"
-_SKIPPED = ("masks", "shares", "encryption")
-"""options of channels by which a simulation leaves cryptography out: its seconds are then those of something else"""
+_SKIPPED = "cryptography"
+"""the option of channels by which a simulation leaves it out: its seconds are then those of something else"""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _flat(tables: Tables, before: str = "") -> dict[str, Any]:
     for name, value in sorted(tables.items()):
         if isinstance(value, Mapping):
             found |= _flat(value, f"{before}{name}.")
-        elif before + name not in _OF_NO_ACCOUNT and not (before == "channel." and name in _SKIPPED):
+        elif before + name not in _OF_NO_ACCOUNT and not (before == "channel." and name == _SKIPPED):
             found[before + name] = tuple(value) if isinstance(value, list) else value
     return {name: value for name, value in found.items() if not name.startswith("evaluation.")}
 
@@ -186,7 +186,7 @@ def _beginning_of(
     alike: Mapping[Identity, Case], settings: dict[str, Any], rows: Sequence[Mapping[str, Any]]
 ) -> Case | None:
     """The training that runs with computed cryptography are the first rounds of, where it lacks seconds."""
-    computed = all("computed" in [row["config"].get("channel", {}).get(name) for name in _SKIPPED] for row in rows)
+    computed = all(row["config"].get("channel", {}).get(_SKIPPED) == "computed" for row in rows)
     for case in alike.values() if computed else ():
         differing = {name for name in case.settings | settings if case.settings.get(name) != settings.get(name)}
         fewer = settings.get(_ROUNDS, 0) < case.settings.get(_ROUNDS, 0)
@@ -256,7 +256,7 @@ def _rounds_of(tables: Tables) -> float:
 
 
 def _skips(tables: Tables) -> bool:
-    return any(tables.get("channel", {}).get(name) == "skipped" for name in _SKIPPED)
+    return bool(tables.get("channel", {}).get(_SKIPPED) == "skipped")
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fedrecplus.experiments.comparison import published
 from fedrecplus.experiments.family import FEDREC
 from fedrecplus.experiments.family_tables import (
     claims_table,
@@ -14,10 +15,9 @@ from fedrecplus.experiments.family_tables import (
     ideas_table,
     title,
 )
-from fedrecplus.experiments.published import published
 from fedrecplus.experiments.statistics import fold_mean
 from fedrecplus.web.report.elements import Section, bullets, figure_axis, paragraph, plot, table, text, trace
-from fedrecplus.web.report.origins import made
+from fedrecplus.web.report.inputs import made
 
 _PAPER = "FedRec+ paper"
 _SAME = (

@@ -6,7 +6,7 @@ import tomllib
 from typing import Any
 
 from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, paragraph, plot, table, trace
-from fedrecplus.web.report.origins import made
+from fedrecplus.web.report.inputs import made
 
 _EPOCHS = "model.local_epochs="
 _FULL_COLOUR = 0.02

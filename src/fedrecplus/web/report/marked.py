@@ -14,7 +14,7 @@ from typing import Any
 from fedrecplus.experiments.family_tables import Table, column, ideas_table, to_markdown
 from fedrecplus.experiments.statistics import FoldMean
 from fedrecplus.experiments.theory import corollary, lemmas
-from fedrecplus.experiments.theory.unevenness import weights_in_words
+from fedrecplus.experiments.theory.constants import weights_in_words
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.inputs import Found
 from fedrecplus.web.report.verdicts import PAPER_PRESET

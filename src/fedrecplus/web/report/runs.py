@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrecplus.experiments.statistics import fold_mean
-from fedrecplus.web.report.breakdown import breakdown
 from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, trace, unique
-from fedrecplus.web.report.origins import fold_names, made_of_runs
+from fedrecplus.web.report.inputs import fold_names, made_of_runs
+from fedrecplus.web.report.results import breakdown
 
 _MOST_NAMED = 3
 """so many differing settings make a name; with more, the folder is clearer"""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fedrecplus.experiments.theory import corollary
+from fedrecplus.experiments.theory.constants import weights_in_words
 from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
-from fedrecplus.experiments.theory.unevenness import weights_in_words
 from fedrecplus.web.report.elements import Section, axis, bullets, details, plot, table, trace
-from fedrecplus.web.report.origins import made
+from fedrecplus.web.report.inputs import made
 
 _SYMBOLS = {
     "L": "L, smoothness along the path", "sigma_L": "σ_L, local variance", "sigma_G": "σ_G, dissimilarity",

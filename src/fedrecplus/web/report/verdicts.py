@@ -11,7 +11,7 @@ from typing import Any
 
 from fedrecplus.experiments.family_tables import verdict
 from fedrecplus.experiments.heterogeneity import PAPER
-from fedrecplus.experiments.theory.unevenness import weights_in_words
+from fedrecplus.experiments.theory.constants import weights_in_words
 from fedrecplus.web.report.elements import Section, bullets, paragraph
 from fedrecplus.web.report.inputs import Found
 

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from fedrecplus import __version__
 from fedrecplus.errors import UserError
 from fedrecplus.rates import TokenBuckets, peer_of
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import ListOptions
 from fedrecplus.web.browser import LOOPBACK
 from fedrecplus.web.service.docs_page import STYLE_SHEET, docs_page
 from fedrecplus.web.service.guard import TOO_MANY, Guard
@@ -194,8 +194,8 @@ def _list(served: ServedModel, wanted: ListRequest) -> Response:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
         return _problem(422, f"unknown items {named}{more}", "ratings", "leave them out; `/items` lists those known")
     try:
-        wish = Wish(wanted.n, wanted.by, not wanted.include_seen, wanted.explore, wanted.why)
-        found = served.recommender.fold_in(wanted.ratings).top_list(wish)
+        options = ListOptions(wanted.n, wanted.by, not wanted.include_seen, wanted.explore, wanted.why)
+        found = served.recommender.fold_in(wanted.ratings).top_list(options)
     except UserError as error:
         return _problem(422, error.problem, "ratings", error.remedy)
     rows = [asdict(item) for item in found.items]

@@ -14,4 +14,4 @@ from fedrecplus.protocol import Broadcast, Upload
 
 def aggregate(uploads: Sequence[Upload], message: Broadcast, options: Settings) -> NDArray[np.float64]:
     """See ``trimmed``."""
-    return by_item(trimmed, options.trim, uploads, message.V.shape)
+    return by_item(trimmed, options.hostile, uploads, message.V.shape)

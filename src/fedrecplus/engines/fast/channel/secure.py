@@ -32,7 +32,7 @@ Train = Callable[..., tuple[Sums, NDArray[Any]]]
 
 def handles(options: secure.Settings) -> bool:
     """Computed masks need single uploads, and so do groups."""
-    return options.masks == "skipped" and options.groups == 1
+    return options.cryptography == "skipped" and options.groups == 1
 
 
 def weighing(how: Weighing) -> Weighing:

@@ -54,9 +54,10 @@ class Settings(RingSettings):
         int, number(1, 10**6, "random groups of the cohort that are summed apart, against few who spoil; 1: one sum")
     ] = 1
     corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
-    dropout_bound: Annotated[float, number(0, 0.49, "share of the cohort that may vanish in a round")] = 0.1
+    dropout_bound: ClassVar[float] = 0.1
+    """share of the cohort that may vanish in a round: the graph of neighbours is made for it"""
     dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0
-    masks: Annotated[
+    cryptography: Annotated[
         Literal["skipped", "computed"], text("simulation: sum the ring vectors alone, or run the whole protocol")
     ] = "skipped"
 
@@ -86,7 +87,7 @@ class Secure(RingChannel[Settings]):
     @property
     def computed(self) -> str | None:
         """As the settings say."""
-        return self.settings.masks
+        return self.settings.cryptography
 
     def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The sums of a simulated cohort: by the whole protocol or, with equal results, by its ring vectors alone.
@@ -114,7 +115,7 @@ class Secure(RingChannel[Settings]):
         encoding = encoding_for(layout, message.public, len(uploads), self.settings, senders_of(rows.values(), layout))
         vanish = vanishing(clients, message.round, seed, self.settings)
         vectors = vectors_of(uploads, rows, encoding, message.round, seed)
-        if self.settings.masks == "computed":
+        if self.settings.cryptography == "computed":
             return _with_masks(vectors, layout, encoding, vanish, message.round, seed, self.settings)
         survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, self.settings)
         return decode(add_all((vectors[client] for client in survivors), layout), encoding), traffic
@@ -194,5 +195,5 @@ def failed(round_number: int, reason: Aborted) -> UserError:
     """The error of a simulated round whose sum was aborted."""
     return UserError(
         f"the secure sum of round {round_number} was aborted: {reason}",
-        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout and dropout_bound",
+        "ask more clients (cohort.fraction), or look at channel.least_cohort and dropout",
     )
