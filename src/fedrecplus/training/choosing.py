@@ -145,8 +145,12 @@ def _cut(ratings: Ratings, seed: int, how: str | Split) -> tuple[Ratings, Rating
 
 
 def _validated(config: Config, fitted: Ratings, held_out: Ratings, rounds: int) -> Validated:
-    run = train(fitted, held_out, assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"]))
-    by_client = evaluate(run, fitted, held_out).ndcg_by_client
+    """A short training, and whether its lists should follow what was chosen last: not what comes long after."""
+    run = train(fitted, None, assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"]))
+    lists = evaluate(run, fitted, held_out)
+    if run.recommender.model.decay:
+        plain = evaluate(run, fitted, held_out, follow=False)
+        if (plain["ndcg@10"] or 0.0) > (lists["ndcg@10"] or 0.0):
+            config, lists = assign(config, ["model.recency=0"]), plain
     sent = run.result["bytes_up_per_client_round"] * run.result["rounds"]
-    ndcg = (run.result["ranking"] or {}).get("ndcg@10") or 0.0
-    return Validated(config, run.result["rmse"], ndcg, by_client, sent)
+    return Validated(config, lists["rmse"], lists["ndcg@10"] or 0.0, lists.ndcg_by_client, sent)
