@@ -176,3 +176,26 @@ def test_a_split_that_is_none_is_refused(text: str) -> None:
 def test_without_times_there_is_no_split_by_time(ratings: Ratings) -> None:
     with pytest.raises(UserError, match="no times to split by"):
         split(ratings, how="time")
+
+
+@pytest.mark.parametrize("how", ["cold-users", "cold-items"])
+def test_a_cut_of_a_cold_split_holds_out_people_or_items_that_are_still_there(ratings: Ratings, how: str) -> None:
+    training, _ = split(ratings, how=how)
+    fitted, held_out = validation_cut(training, 0.2, how=how)
+    assert 0.05 * len(training) < len(held_out) < 0.5 * len(training)
+    fitted_numbers, held_numbers = (
+        (each.client_of_rating if how == "cold-users" else each.items) for each in (fitted, held_out)
+    )
+    assert not np.isin(held_numbers, fitted_numbers).any()
+
+
+def test_a_cut_leaves_out_what_the_split_does() -> None:
+    rows = {
+        "user": [1, 1, 1, 2, 2, 2],
+        "item": [1, 2, 3, 1, 2, 3],
+        "rating": [5, 4, 3, 2, 1, 5],
+        "timestamp": [*range(6)],
+    }
+    ratings = from_frame(pl.DataFrame(rows))
+    assert validation_cut(ratings, how="last:1")[1].timestamps.tolist() == [2, 5]
+    assert validation_cut(ratings, how="time:0.4")[1].timestamps.tolist() == [4, 5]

@@ -122,6 +122,9 @@ def test_more_columns_must_be_worth_their_bytes() -> None:
     assert not found(0.9, 0.21).is_worth_more_than(small)
     assert not found(0.91, 0.23).is_worth_more_than(small)
     assert not found(0.9, 0.23, spread=0.5).is_worth_more_than(small)
+    assert found(0.895, 0.19).is_worth_more_than(small)
+    assert not found(0.898, 0.2).is_worth_more_than(small)
+    assert not found(0.895, 0.17).is_worth_more_than(small)
     assert found(None, 0.23).is_worth_more_than(clicks_alone)
     assert not found(None, 0.21).is_worth_more_than(clicks_alone)
 

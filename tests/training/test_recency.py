@@ -21,7 +21,7 @@ from fedrecplus.parts.model import ials
 from fedrecplus.parts.recency import recency_weights
 from fedrecplus.training import Recommender
 from fedrecplus.training.lists import ListOptions
-from fedrecplus.training.recency import comes_after
+from fedrecplus.training.recency import asks_what_is_next, comes_after
 
 GROUPS, OF_GROUP, PEOPLE, STAY = 8, 9, 60, 5
 CONFIG = assign(preset("fedrec+secure"), ["server.rounds=6", "model.factors=4", "model.interaction_factors=16"])
@@ -166,3 +166,13 @@ def test_the_command_knows_moments(run: fr.Run, tmp_path: Path, capsys: pytest.C
     assert in_group(list(lists["--after 0"]), 0) > in_group(list(lists[""]), 0)
     assert in_group(list(lists["--session 27,28"]), 27) > in_group(list(lists[""]), 27)
     assert exit_code_of(["recommend", str(tmp_path), "--client", "3", "--session", "nothing"]) != 0
+
+
+def test_what_is_chosen_long_after_is_judged_without_order(run: fr.Run) -> None:
+    decay = run.recommender.model.decay
+    few, many = (fr.split(walks(), how=f"last:{count}") for count in (1, int(decay) + 1))
+    assert asks_what_is_next(*few, decay)
+    assert comes_after(*many)
+    assert not asks_what_is_next(*many, decay)
+    plain = fr.evaluate(fr.train(many[0], None, assign(CONFIG, ["model.recency=0"])), *many)
+    assert fr.evaluate(fr.train(many[0], None, CONFIG), *many)["ndcg@10"] == plain["ndcg@10"]

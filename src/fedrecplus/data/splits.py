@@ -135,7 +135,7 @@ def validation_cut(
     if way.kind in _SIZES:
         return split(train, 0, 1, seed, way)
     if way.kind in ("cold-users", "cold-items"):
-        return split(train, 0, max(2, round(1 / share)), seed, way)
+        return split(train, 0, max(2, round(1 / share)), subkey(seed, "validation"), way)  # or these are cold already
     if not 0.0 < share < 1.0 or len(train) < 2:
         raise UserError(
             f"a share of {share:g} can't be cut from {len(train):,} ratings",

@@ -27,6 +27,10 @@ AUTO = "auto"
 RATINGS, FALLBACK = "fedrec+secure", "biases"
 SPARSE = ("model.interaction_factors=64", "model.interaction_item_ridge=0.5")
 """where few people chose an item, choices have little in common: W needs more columns, and freer rows"""
+LARGE = ("model.factors=40", "model.interaction_factors=64", "server.rounds=25")
+"""where many rated an item, more of V can be learnt, too"""
+_MANY = 300.0
+"""ratings of an item, averaged over ratings, from which data are large"""
 _SHARE = 0.1
 """of the ratings that is held out"""
 _PROBE = 5
@@ -35,10 +39,9 @@ _MORE = 12
 """rounds of the small size, where biases are better than a few of them"""
 _SURE = 2.0
 """standard errors: with few people lists differ by chance, and what predicts better is not given up for that"""
-_WORTH = 0.1
-"""a share of NDCG@10 that more columns must gain, since a round of them has twice the bytes"""
-_COSTS = 0.004
-"""a share of RMSE that they may cost in few rounds"""
+_LISTS, _RATINGS = 0.1, 0.004
+"""shares of NDCG@10 and of RMSE, either of which more columns must gain, since a round of them has twice
+the bytes and more; so much of RMSE they may cost for better lists, in few rounds"""
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,14 @@ class Validated:
         return self.rmse < plain.rmse and lead >= -doubt
 
     def is_worth_more_than(self, small: Validated) -> bool:
-        """Whether lists gain what more bytes should, surely, and ratings lose next to nothing."""
+        """Whether lists or ratings gain what more bytes should, and the others lose next to nothing."""
         lead, doubt = self._lead(small)
-        ratings = self.rmse is None or small.rmse is None or self.rmse <= (1.0 + _COSTS) * small.rmse
-        return ratings and lead > max(doubt, _WORTH * small.ndcg)
+        better_lists = lead > max(doubt, _LISTS * small.ndcg)
+        if self.rmse is None or small.rmse is None:
+            return better_lists
+        better_ratings = self.rmse < (1.0 - _RATINGS) * small.rmse
+        as_good = self.rmse <= (1.0 + _RATINGS) * small.rmse
+        return (better_lists and as_good) or (better_ratings and lead > -doubt - _LISTS * small.ndcg)
 
     def _lead(self, other: Validated) -> tuple[float, float]:
         """By how much its lists are better, and how much of that may be chance."""
@@ -104,7 +111,7 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     kind = "clicks" if ratings.likes_alone else "ratings"
     if not validate or isinstance(ratings, ShardedRatings):
         return Choice(suited, f"it suits {kind}; nothing else was tried")
-    sizes = suited, assign(suited, list(SPARSE))
+    sizes = suited, assign(suited, list(_second_size(ratings)))
     return _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
 
 
@@ -126,6 +133,12 @@ def _validated_choice(
     return Choice(chosen.config, why, sum(one.bytes_up for one in tried))
 
 
+def _second_size(ratings: Ratings) -> tuple[str, ...]:
+    """By n̂ = Σn²/Σn, how many ratings the item behind a rating has on average."""
+    counts = ratings.item_counts().astype(np.float64)
+    return LARGE if counts @ counts >= _MANY * counts.sum() else SPARSE
+
+
 def _people(ratings: Ratings) -> int:
     """Who has rated anything."""
     return int(np.count_nonzero(np.diff(ratings.indptr)))
@@ -145,8 +158,7 @@ def _cut(ratings: Ratings, seed: int, how: str | Split) -> tuple[Ratings, Rating
 
 
 def _validated(config: Config, fitted: Ratings, held_out: Ratings, rounds: int) -> Validated:
-    run = train(fitted, held_out, assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"]))
-    by_client = evaluate(run, fitted, held_out).ndcg_by_client
+    run = train(fitted, None, assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"]))
+    lists = evaluate(run, fitted, held_out)
     sent = run.result["bytes_up_per_client_round"] * run.result["rounds"]
-    ndcg = (run.result["ranking"] or {}).get("ndcg@10") or 0.0
-    return Validated(config, run.result["rmse"], ndcg, by_client, sent)
+    return Validated(config, lists["rmse"], lists["ndcg@10"] or 0.0, lists.ndcg_by_client, sent)

@@ -18,7 +18,7 @@ from fedrecplus.parts.recency import recency_weights
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import DEPTHS, LIKED, Lists, lists_of
-from fedrecplus.training.recency import comes_after
+from fedrecplus.training.recency import asks_what_is_next
 from fedrecplus.training.recommender import Recommender, places_of
 
 
@@ -93,14 +93,16 @@ def evaluate(
 
     ``training`` are the ratings that it was trained on: what a client rated there is not recommended to it. Lists have
     the lengths ``at``. A test item is relevant from the rating ``relevant_from`` up, on the standard scale 1 to 5; if
-    not given, as the model's config has it (4). Of likes alone every test item is relevant.
+    not given, as the model's config has it (4). Of likes alone every test item is relevant. Where test ratings
+    are what comes next, lists follow what was chosen last, as the model has them.
     """
     recommender = getattr(model, "recommender", getattr(model, "recommender_", model))
     if not isinstance(recommender, Recommender):
         raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
     training = load(training)
     training, test = join(training, load(test, like=training))
-    predictor, fallback = _aligned(recommender, training, follow=comes_after(training, test))
+    follow = asks_what_is_next(training, test, recommender.model.decay)
+    predictor, fallback = _aligned(recommender, training, follow=follow)
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)
 

@@ -96,8 +96,18 @@ def ndcg_of_last(known: Ratings, last: Ratings, predictor: Predictor) -> Array:
     return np.where(ranks < _DEPTH, 1.0 / np.log2(ranks + 2.0), 0.0)
 
 
+def asks_what_is_next(training: Ratings, test: Ratings, decay: float) -> bool:
+    """Whether lists should follow what was chosen last: test ratings come next, ``decay`` of a person at most.
+
+    Ours: what is chosen sessions later has little to do with the last choices, and lists that follow them are worse.
+    """
+    known = np.diff(training.indptr) > 0
+    asked = np.diff(test.indptr)[known]
+    return bool(asked.sum() <= decay * np.count_nonzero(asked)) and comes_after(training, test)
+
+
 def comes_after(training: Ratings, test: Ratings) -> bool:
-    """Whether everybody's test ratings are later than their training ratings, so that lists are asked what is next."""
+    """Whether everybody's test ratings are later than their training ratings."""
     if training.timestamps is None or test.timestamps is None or len(test) == 0:
         return False
     latest, earliest = (np.full(test.clients, bound, dtype=np.int64) for bound in _EXTREMES)

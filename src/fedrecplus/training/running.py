@@ -41,7 +41,7 @@ from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.ranking import lists_of
-from fedrecplus.training.recency import chosen_decay, comes_after
+from fedrecplus.training.recency import asks_what_is_next, chosen_decay
 from fedrecplus.training.run_folder import Checkpoint, RunFolder, Tally
 from fedrecplus.training.sampled import sampled_ranking
 from fedrecplus.training.warm_start import Earlier
@@ -230,7 +230,7 @@ class Training:
         if self.test is None:
             return None, predictor
         least, ratings, asked = self.config.evaluation.relevant_from, self.problem.ratings, predictor
-        if comes_after(ratings, self.test) and self.decay:
+        if self.decay and asks_what_is_next(ratings, self.test, self.decay):
             own, recency = with_head(self.problem, self.state), recency_weights(ratings.ages(), self.decay)
             asked = replace(plain, Z=self.engine.list_weights(own, plain.W, plain.X, recency))
         lists = lists_of(ratings, self.test, asked, self.fallback, relevant_from=least)
