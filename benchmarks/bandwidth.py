@@ -13,11 +13,11 @@ from typing import Any
 
 import numba
 import numpy as np
+from fedrecplus.engines.fast.model import mf
 
 from benchmarks.line import Line
 from benchmarks.rounds import MF, fold, settings
 from fedrecplus.engines import Problem, engine_of, message_of, prepare
-from fedrecplus.engines.fast.model import mf
 from fedrecplus.engines.fast.pseudo import pseudo_rows
 from fedrecplus.engines.fast.weighing import Weighing
 
