@@ -15,8 +15,10 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus import randomness
 from fedrecplus.arrays import numpy_arrays
+from fedrecplus.randomness import purpose
+from fedrecplus.randomness import subkey as subkey_of_one
+from fedrecplus.randomness import uniform as uniform_of_one
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -140,9 +142,9 @@ def subkey(key: Any, *names: Any) -> Any:
     np.True_
     """
     if isinstance(key, int | bytes):
-        return randomness.subkey(key, *(name if isinstance(name, str) else int(name) for name in names))
+        return subkey_of_one(key, *(name if isinstance(name, str) else int(name) for name in names))
     for name in names:
-        key = _of(key).mix(key, randomness.purpose(name) if isinstance(name, str) else name)
+        key = _of(key).mix(key, purpose(name) if isinstance(name, str) else name)
     return key
 
 
@@ -158,7 +160,7 @@ def uniform(key: Any, indices: NDArray[Any]) -> NDArray[np.float64]:
     np.True_
     """
     if isinstance(key, int | bytes):
-        return randomness.uniform(key, indices)
+        return uniform_of_one(key, indices)
     return _of(indices).to_unit(keys_of(key, indices))  # type: ignore[no-any-return]
 
 

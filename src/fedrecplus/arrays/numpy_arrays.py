@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus import randomness
+from fedrecplus.randomness import mix as mixed
+from fedrecplus.randomness import to_unit as in_units
 
 Array = NDArray[Any]
 
@@ -52,11 +53,14 @@ def cumulative(values: Array) -> Array:
 
 def mix(key: Any, indices: Any) -> NDArray[np.uint64]:
     """See ``randomness.mix``; arrays wrap silently, where NumPy warns of scalars."""
-    mixed: NDArray[np.uint64] = randomness.mix(key, np.atleast_1d(indices).astype(np.uint64))
-    return mixed
+    keys: NDArray[np.uint64] = mixed(key, np.atleast_1d(indices).astype(np.uint64))
+    return keys
 
 
-to_unit = randomness.to_unit
+def to_unit(keys: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """See ``randomness.to_unit``."""
+    units: NDArray[np.float64] = in_units(keys)
+    return units
 
 
 def solve(gram: Array, moment: Array, columns: int) -> tuple[Array, Array]:

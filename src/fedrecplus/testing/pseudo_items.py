@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import NOTHING
 from fedrecplus.device import Device
 from fedrecplus.parts import PseudoItems
+from fedrecplus.parts.pseudo_items import Count
 from fedrecplus.rounds import pseudo_items
 from fedrecplus.testing.contract import Contract
+from fedrecplus.testing.example import batch_of
 
 
 class PseudoItemsContract(Contract[PseudoItems[Any]]):
@@ -19,7 +22,7 @@ class PseudoItemsContract(Contract[PseudoItems[Any]]):
 
     kind = "pseudo_items"
 
-    def select(self, count: int, device: Device, *more: str) -> NDArray[np.int64]:
+    def select(self, count: Count, device: Device, *more: str) -> NDArray[np.int64]:
         """A client's set."""
         problem, message, _ = self.round(*more)
         return problem.config.pseudo_items.select(count, device, message)
@@ -60,3 +63,15 @@ class PseudoItemsContract(Contract[PseudoItems[Any]]):
         backwards = [self.select(count, device) for device in reversed(self.devices)][::-1]
         for first, second in zip(forwards, backwards, strict=True):
             np.testing.assert_array_equal(first, second)
+
+    def test_a_batch_of_clients_chooses_what_each_chooses_alone(self) -> None:
+        """With −1 after the last item of those who have fewer than others."""
+        devices, items = self.devices, self.round()[0].ratings.item_count
+        for count in self.counts:
+            each = np.array([min(count + place % 3, items - len(one.items)) for place, one in enumerate(devices)])
+            each *= self.part.HIDES
+            together = self.select(each, batch_of(devices))
+            assert together.shape == (len(devices), each.max())
+            for line, number, device in zip(together, each.tolist(), devices, strict=True):
+                np.testing.assert_array_equal(line[:number], self.select(number, device))
+                assert (line[number:] == NOTHING).all()

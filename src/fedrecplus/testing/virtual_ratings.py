@@ -13,6 +13,7 @@ from fedrecplus.parts import VirtualRatings
 from fedrecplus.parts.virtual_ratings import put_on_scale
 from fedrecplus.rounds import predictions
 from fedrecplus.testing.contract import Contract
+from fedrecplus.testing.example import batch_of
 
 SCALES = (Scale(1.0, 5.0, 1.0), Scale(0.5, 5.0, 0.5), Scale(0.0, 100.0, 1.0), Scale(0.0, 1.0, 1.0))
 
@@ -39,6 +40,14 @@ class VirtualRatingsContract(Contract[VirtualRatings[Any]]):
             assert np.isfinite(ratings).all()
             np.testing.assert_array_equal(self.fill(items, device), ratings)
             np.testing.assert_allclose(self.fill(items[::2], device), ratings[::2], rtol=0, atol=1e-12)
+
+    def test_a_batch_of_clients_is_given_what_each_is_given_alone(self) -> None:
+        """What stands for no item is of no account."""
+        devices = self.round()[2]
+        items = [unrated(device)[:12] for device in devices]
+        alone = [self.fill(own, device) for own, device in zip(items, devices, strict=True)]
+        together = self.fill(np.stack(items), batch_of(devices))
+        np.testing.assert_allclose(together, np.stack(alone), rtol=0, atol=1e-10)
 
     def test_what_is_uploaded_is_on_the_scale(self) -> None:
         """A value off the scale would tell the server that an item is not really rated."""

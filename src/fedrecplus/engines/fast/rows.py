@@ -1,4 +1,7 @@
-"""Everybody's rows: rated ones by place, pseudo rows beside them, and batches of clients padded to the longest."""
+"""Everybody's rows: rated ones by place, pseudo rows beside them, and batches of clients padded to the longest.
+
+``engines/state.py`` has the same of one client, ``device_of``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import NOTHING
 from fedrecplus.arrays.compiling import kernel
 from fedrecplus.device import Decoys, Device
 from fedrecplus.engines.fast.chunks import on_threads
