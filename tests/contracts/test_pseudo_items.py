@@ -59,19 +59,15 @@ def test_drawing_is_without_repetition_and_a_longer_set_holds_a_shorter_one(
     items: int, count: int, key: int, data: st.DataObject
 ) -> None:
     rated = np.array(sorted(data.draw(st.sets(st.integers(0, items - 1)))), dtype=np.int64)
-
-    def item_of(numbers: np.ndarray, draws: np.ndarray) -> np.ndarray:
-        return (draws * items).astype(np.int64)
-
-    chosen = draw_unrated(count, rated, items, key, item_of)
+    chosen = draw_unrated(count, rated, items, key)
     assert len(chosen) == min(count, items - len(rated))
     assert (np.diff(chosen) > 0).all()
     assert not np.isin(chosen, rated).any()
-    assert np.isin(draw_unrated(count // 2, rated, items, key, item_of), chosen).all()
+    assert np.isin(draw_unrated(count // 2, rated, items, key), chosen).all()
 
 
 def test_uniform_drawing_prefers_no_item() -> None:
-    sets = [draw_unrated(3, np.array([4]), 10, key, lambda _, draws: (draws * 10).astype(int)) for key in range(3000)]
+    sets = [draw_unrated(3, np.array([4]), 10, key) for key in range(3000)]
     counts = np.bincount(np.concatenate(sets), minlength=10)
     assert counts[4] == 0
     np.testing.assert_allclose(np.delete(counts, 4) / 3000, 1 / 3, atol=0.04)

@@ -18,10 +18,10 @@ ONE_KERNEL = """
 import json, warnings
 warnings.simplefilter("error")
 import numpy as np
-from fedrecplus.engines.fast.pseudo import put_in_order
+from fedrecplus.engines.fast.rows import put_back
 items = np.array([5, 2])
-put_in_order(np.array([0]), np.array([0, 2]), items)
-print(json.dumps({"items": items.tolist(), "kept": sum(put_in_order.stats.cache_hits.values())}))
+put_back(np.array([0]), np.array([0, 2]), np.array([[2, 5]]), items)
+print(json.dumps({"items": items.tolist(), "kept": sum(put_back.stats.cache_hits.values())}))
 """
 SOME_ROUNDS = """
 import hashlib, json
@@ -85,7 +85,7 @@ for locator in (caching.InTreeCacheLocator, caching.UserWideCacheLocator):
 {ONE_KERNEL}"""
     removed = f"""
 import shutil
-from fedrecplus.engines.fast import pseudo
+from fedrecplus.engines.fast import rows
 shutil.rmtree({str(gone)!r})
 open({str(gone)!r}, "w").close()
 {ONE_KERNEL}"""

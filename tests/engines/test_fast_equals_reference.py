@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -130,20 +129,11 @@ def test_whole_groups_agree_whatever_the_catalogue(name: str, changes: list[str]
     assert_engines_agree(assign(START, [*GROUPED, *changes]), SETS[name])
 
 
-def test_drawn_ratings_agree_without_a_table_of_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedrecplus.engines.fast.likeness.LARGEST_TABLE", 10)
-    for encoder in ("public", "identity"):
-        config = assign(START, [*GROUPED, f"encoder.rule={encoder}", "pseudo_items.redraw=true"])
-        assert_engines_agree(config, small_ratings(clients=60, items=30))
-
-
-def test_cut_neighbour_lists_still_give_the_exact_top_k(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedrecplus.engines.fast.likeness.LARGEST_TABLE", 10)
-    monkeypatch.setattr("fedrecplus.engines.fast.likeness._CUT_LENGTH", 12)
-    for rule in ("similar", "matched"):
-        for encoder in ("centred", "content"):
-            changes = [f"pseudo_items.rule={rule}", "pseudo_items.redraw=true", f"encoder.rule={encoder}"]
-            assert_engines_agree(assign(START, changes))
+def test_engines_agree_without_a_table_of_likeness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedrecplus.parts.similarity.LARGEST_TABLE", 10)
+    for encoder in ("centred", "content"):
+        changes = ["pseudo_items.redraw=true", "virtual_ratings.rule=nearest", f"encoder.rule={encoder}"]
+        assert_engines_agree(assign(START, changes))
 
 
 def test_full_covariances_agree_and_are_not_the_diagonal_ones() -> None:
@@ -163,19 +153,6 @@ def test_ratings_that_some_clients_kept_are_not_solved_for_by_those_alone() -> N
     """A client that joins later is filled by weights of its own; the others' weights must not be left at zero."""
     kept = ["virtual_ratings.rule=predicted", "virtual_ratings.refresh=false", "cohort.dropout=0.3"]
     assert_engines_agree(assign(START, ["model.rule=reconstruction", *kept]))
-
-
-def test_no_rule_of_the_package_is_run_client_by_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("a client was taken out of the simulation")
-
-    monkeypatch.setattr("fedrecplus.engines.fast.pseudo.device_of", refuse)
-    monkeypatch.setattr(sys.modules["fedrecplus.engines.fast.engine"], "device_of", refuse)
-    for kind in ("model", "pseudo_items", "virtual_ratings", "aggregation"):
-        for rule in built_in(KINDS[kind]):
-            problem = prepare(SETS["stars"], assign(START, ["virtual_ratings.rule=drawn", f"{kind}.rule={rule}"]))
-            engine = engine_of(problem.config)
-            engine.round(problem, engine.start(problem))
 
 
 @pytest.mark.parametrize("model", built_in(KINDS["model"]))

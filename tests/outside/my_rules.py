@@ -10,11 +10,9 @@ FILES = {
 
 from typing import final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import cumulative, greatest, places_of
 from fedrecplus.device import Device
-from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings, candidates
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
 
@@ -29,21 +27,21 @@ class Settings(SetSettings):
 class Highest(PseudoItems[Settings]):
     """Ours: a test."""
 
-    def select(self, count: int, device: Device, broadcast: Broadcast) -> NDArray[np.int64]:
-        unrated = np.setdiff1d(np.arange(len(broadcast.V)), device.items)[::-1]
-        order = np.argsort(np.arange(len(unrated)) % self.settings.stride, kind="stable")
-        return np.sort(unrated[order][:count])
+    def select(self, count: Count, device: Device, broadcast: Broadcast) -> Items:
+        items = len(broadcast.V)
+        xp, unrated, wanted = candidates(count, device.items, items)
+        above = xp.sum(unrated, axis=-1)[..., None] - cumulative(unrated)
+        scores = xp.where(unrated, -(items * (above % self.settings.stride) + above), -(items**2))
+        return places_of(greatest(scores, wanted), int(xp.max(wanted)))
 ''',
     "my_virtual_ratings": '''
 """The client's highest rating, a little lower for items with high numbers."""
 
 from typing import final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import namespace
 from fedrecplus.device import Device
-from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
+from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
 
@@ -58,10 +56,11 @@ class Settings(FillSettings):
 class Downhill(VirtualRatings[Settings]):
     """Ours: a test."""
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
-    ) -> NDArray[np.float64]:
-        return np.asarray(device.ratings.max() - self.settings.slope * items)
+    def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
+        xp = namespace(items)
+        highest = xp.max(xp.where(device.items >= 0, device.ratings, 0.0), axis=-1)[..., None]
+        ratings: Array = highest - self.settings.slope * items
+        return ratings
 ''',
     "my_encoder": '''
 """The item factors to some power."""
@@ -93,11 +92,12 @@ class Power(Encoder[Settings]):
     "my_aggregation": '''
 """Clients with few rows count more."""
 
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import namespace
 from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
@@ -113,8 +113,8 @@ class Settings(WeightSettings):
 class FewRows(WeightedAggregation[Settings]):
     """Ours: a test."""
 
-    def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> float:
-        return float(float(len(items)) ** -self.settings.power)
+    def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> Any:
+        return (1.0 * namespace(items).sum(items >= 0, axis=-1)) ** -self.settings.power
 ''',
     "my_server_optimizer": '''
 """The sign of the aggregate, which fades."""

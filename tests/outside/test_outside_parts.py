@@ -15,8 +15,6 @@ import pytest
 from fedrecplus.config import Config, assign, dumps, load_config, loads
 from fedrecplus.data import split
 from fedrecplus.engines import engine_of, prepare
-from fedrecplus.engines.fast.model import mf as mf_kernels
-from fedrecplus.engines.fast.pseudo_items import similar as similar_kernels
 from fedrecplus.errors import UserError
 from fedrecplus.parts import Aggregation, choices, part
 from fedrecplus.testing import example_config, small_ratings
@@ -125,7 +123,7 @@ def test_an_installed_package_adds_names_of_its_own() -> None:
 
 
 def calls_with(kind: str, target: object, name: str) -> int:
-    """How often a kernel's function is called in one round of the fast engine with a rule from outside."""
+    """How often a function is called in one round of the fast engine with a rule from outside."""
     config = replace(config_with(kind), engine="fast")
     problem, engine = prepare(TRAINING, config), engine_of(config)
     with patch.object(target, name, wraps=getattr(target, name)) as watched:
@@ -133,14 +131,11 @@ def calls_with(kind: str, target: object, name: str) -> int:
     return int(watched.call_count)
 
 
-def test_a_rule_without_a_kernel_costs_no_kernel_but_its_own() -> None:
-    """Only the part from outside runs client by client; the model trains all clients in its kernel."""
-    assert calls_with("pseudo_items", mf_kernels, "train") == 1
-    assert calls_with("virtual_ratings", mf_kernels, "train") == 1
-    for kind in ("encoder", "server_optimizer"):  # these have no clients to go through
-        assert calls_with(kind, mf_kernels, "train") == 1
-        assert calls_with(kind, similar_kernels, "top_similar") == 1
-    for kind in ("aggregation", "channel"):
-        assert calls_with(kind, sys.modules["fedrecplus.engines.fast.engine"], "updates_of") == 1
-        assert calls_with(kind, similar_kernels, "top_similar") == 1
-    assert calls_with("model", similar_kernels, "top_similar") == 1
+def test_a_rule_from_outside_leaves_fused_steps_to_the_model_and_runs_over_batches() -> None:
+    """Weights from outside are weights of batches; a channel that protects looks at single updates."""
+    engine = sys.modules["fedrecplus.engines.fast.engine"]
+    for kind in ("pseudo_items", "virtual_ratings", "encoder", "server_optimizer"):
+        assert calls_with(kind, engine.fused, "train") == 1
+    assert calls_with("aggregation", engine, "train") == 1
+    assert calls_with("aggregation", engine, "updates_of") == 0
+    assert calls_with("channel", engine, "updates_of") == 1

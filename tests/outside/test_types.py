@@ -13,8 +13,8 @@ from tests.outside.my_rules import FILES, write_all
 
 ROOT = Path(__file__).parents[2]
 WRONG = {
-    "my_pseudo_items": ("count: int, device: Device", "device: Device"),
-    "my_virtual_ratings": ("-> NDArray[np.float64]", "-> float"),
+    "my_pseudo_items": ("count: Count, device: Device", "device: Device"),
+    "my_virtual_ratings": ("-> Array:", "-> float:"),
     "my_encoder": ("public: PublicItems", "public: int"),
     "my_aggregation": ("delta: NDArray[np.float64], ", ""),
     "my_server_optimizer": ("def step(", "def steps("),

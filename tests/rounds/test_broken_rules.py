@@ -18,15 +18,22 @@ from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
 from fedrecplus.settings import Settings
 from tests.small_data import small_ratings
 
+
+def some(count: np.ndarray | int) -> np.ndarray:
+    """As many numbers as are asked for, of one client or of many."""
+    width = np.arange(np.max(count))
+    return np.where(width < np.asarray(count)[..., None], width, -1)
+
+
 RATINGS = small_ratings(clients=20)
 BROKEN = {
     "one item whatever the count": ("pseudo_items", lambda self, count, device, broadcast: np.array([0])),
-    "rated items": ("pseudo_items", lambda self, count, device, broadcast: device.items[:count]),
-    "fractions": ("pseudo_items", lambda self, count, device, broadcast: np.arange(count) + 0.5),
-    "an item twice": ("pseudo_items", lambda self, count, device, broadcast: np.zeros(count, np.int64)),
-    "no number": ("aggregation", lambda self, items, delta, broadcast: float("nan")),
-    "less than nothing": ("aggregation", lambda self, items, delta, broadcast: -1.0),
-    "nothing": ("aggregation", lambda self, items, delta, broadcast: 0.0),
+    "rated items": ("pseudo_items", lambda self, count, device, broadcast: device.items[..., : np.max(count)]),
+    "fractions": ("pseudo_items", lambda self, count, device, broadcast: some(count) + 0.5),
+    "an item twice": ("pseudo_items", lambda self, count, device, broadcast: 0 * some(count)),
+    "no number": ("aggregation", lambda self, items, delta, broadcast: np.nan * delta[..., 0, 0]),
+    "less than nothing": ("aggregation", lambda self, items, delta, broadcast: -1.0 - delta[..., 0, 0] ** 2),
+    "nothing": ("aggregation", lambda self, items, delta, broadcast: 0.0 * delta[..., 0, 0]),
     "no upload": ("channel", lambda self, upload, secret, broadcast: None),
 }
 BASES: dict[str, tuple[str, type[Part]]] = {

@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import numpy_arrays
+from fedrecplus.randomness import purpose
+from fedrecplus.randomness import subkey as subkey_of_one
+from fedrecplus.randomness import uniform as uniform_of_one
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -45,7 +48,7 @@ def zeros(shape: tuple[int, ...], other: NDArray[Any]) -> NDArray[Any]:
 
 
 def rows_of(table: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
-    """The table's rows of items (…, n), zero where there is none.
+    """The table's rows of items (…, n), zero where there is none; of a vector, its numbers.
 
     >>> rows_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 0], [1, NOTHING]])).tolist()
     [[[3.0, 4.0], [1.0, 2.0]], [[3.0, 4.0], [0.0, 0.0]]]
@@ -75,6 +78,90 @@ def put_rows(tables: NDArray[Any], items: NDArray[Any], rows: NDArray[Any]) -> N
     there = namespace(items).nonzero(items >= 0)
     tables[(*there[:-1], items[there])] = rows[there]
     return tables
+
+
+def own_values(tables: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+    """Of each client's own numbers (…, n), those at places (…, m), the first where a place is none.
+
+    >>> own_values(np.array([[5.0, 7.0], [6.0, 8.0]]), np.array([[1, 1, 0], [0, 1, NOTHING]])).tolist()
+    [[7.0, 7.0, 5.0], [6.0, 8.0, 6.0]]
+    """
+    xp = namespace(tables)
+    return xp.take_along_axis(tables, xp.clip(places, 0, None), axis=-1)  # type: ignore[no-any-return]
+
+
+def marked(items: NDArray[Any], count: int) -> NDArray[np.bool_]:
+    """Which of so many items are among (…, n).
+
+    >>> marked(np.array([[1, 0], [1, NOTHING]]), 3).tolist()
+    [[True, True, False], [False, True, False]]
+    """
+    return _of(items).marked(items, count)  # type: ignore[no-any-return]
+
+
+def places_of(mask: NDArray[np.bool_], width: int) -> NDArray[np.int64]:
+    """Where a mask is true, ascending, as (…, width) with ``NOTHING`` after the last.
+
+    >>> places_of(np.array([[False, True, True], [False, True, False]]), 2).tolist()
+    [[1, 2], [1, -1]]
+    """
+    return _of(mask).places_of(mask, width)  # type: ignore[no-any-return]
+
+
+def greatest(scores: NDArray[Any], count: Any) -> NDArray[np.bool_]:
+    """Which of (…, n) scores are the ``count`` greatest, a number or one for each line; ties go to the first.
+
+    >>> greatest(np.array([[2.0, 3.0, 2.0], [1.0, 0.0, 5.0]]), np.array([2, 1])).tolist()
+    [[True, True, False], [False, False, True]]
+    """
+    xp, last = namespace(scores), scores.shape[-1] - 1
+    counts = xp.broadcast_to(numbers(count, scores)[..., None], (*scores.shape[:-1], 1))
+    least = own_values(xp.sort(scores, axis=-1), xp.clip(last + 1 - counts, None, last))
+    above = scores > least
+    ties = (scores == least) & (counts > 0)
+    return above | (ties & (cumulative(ties) <= counts - cumulative(above)[..., -1:]))  # type: ignore[no-any-return]
+
+
+def cumulative(values: NDArray[Any]) -> NDArray[Any]:
+    """Sums up to each place of the last axis."""
+    return _of(values).cumulative(values)  # type: ignore[no-any-return]
+
+
+def numbers(values: Any, other: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole numbers in an array where another one is."""
+    xp = namespace(other)
+    return xp.asarray(values, dtype=xp.int64, device=array_api_compat.device(other))  # type: ignore[no-any-return]
+
+
+def subkey(key: Any, *names: Any) -> Any:
+    """The key for a purpose, of one client or, by arrays of keys, of many: the same for each as ``randomness.subkey``.
+
+    A name is a word, a number, or an array with a number for each key.
+
+    >>> subkey(np.array([7, 8], np.uint64), "groups", 3)[1] == subkey(8, "groups", 3)
+    np.True_
+    """
+    if isinstance(key, int | bytes):
+        return subkey_of_one(key, *(name if isinstance(name, str) else int(name) for name in names))
+    for name in names:
+        key = _of(key).mix(key, purpose(name) if isinstance(name, str) else name)
+    return key
+
+
+def keys_of(key: Any, items: NDArray[Any]) -> Any:
+    """A key for each item (…, n), of arrays of keys (…)."""
+    return _of(items).mix(key[..., None], items)
+
+
+def uniform(key: Any, indices: NDArray[Any]) -> NDArray[np.float64]:
+    """Draws from [0, 1), one per index (…, n), by one client's key or by arrays of keys (…).
+
+    >>> uniform(np.array([7, 8], np.uint64), np.array([3, 5]))[0, 1] == uniform(7, np.array([5]))[0]
+    np.True_
+    """
+    if isinstance(key, int | bytes):
+        return uniform_of_one(key, indices)
+    return _of(indices).to_unit(keys_of(key, indices))  # type: ignore[no-any-return]
 
 
 def solve(gram: NDArray[Any], moment: NDArray[Any], columns: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -131,6 +218,12 @@ def remember_last(function: Callable[P, Result]) -> Callable[P, Result]:
 def _of(array: Any) -> Any:
     """The module with the primitives of an array's namespace."""
     return numpy_arrays if isinstance(array, np.ndarray) else _torch_arrays()
+
+
+@functools.cache
+def compiled() -> Any:
+    """The kernels of batches in NumPy: imported when there is a batch, since a node's start can't wait for numba."""
+    return importlib.import_module("fedrecplus.arrays.kernels")
 
 
 @functools.cache

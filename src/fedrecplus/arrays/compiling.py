@@ -26,6 +26,7 @@ _runtime: Any = runtime
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = [_PACKAGE / "randomness.py", *sorted((_PACKAGE / "arrays").glob("*.py"))]
 _SOURCES += sorted((_PACKAGE / "engines" / "fast").rglob("*.py"))
+_SOURCES.append(_PACKAGE / "parts" / "pseudo_items" / "_kernels.py")
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES if path.exists())).hexdigest()
 
 

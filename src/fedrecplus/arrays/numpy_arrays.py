@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.randomness import mix as mixed
+from fedrecplus.randomness import to_unit as in_units
+
 Array = NDArray[Any]
 
 
@@ -25,6 +28,39 @@ def rows_of(table: Array, items: NDArray[np.integer[Any]]) -> Array:
     rows = table.take(items, axis=0, mode="wrap")
     rows[items < 0] = 0
     return rows
+
+
+def marked(items: Array, count: int) -> NDArray[np.bool_]:
+    """See ``arrays.marked``; one more place takes what is no item, and goes."""
+    mask = np.zeros((*items.shape[:-1], count + 1), np.bool_)
+    np.put_along_axis(mask, items, True, axis=-1)
+    return mask[..., :count]
+
+
+def places_of(mask: NDArray[np.bool_], width: int) -> NDArray[np.int64]:
+    """See ``arrays.places_of``."""
+    *lines, place = np.nonzero(mask)
+    found = np.full((*mask.shape[:-1], width), -1)
+    order = np.cumsum(mask, axis=-1)[mask] - 1
+    found[(*lines, order)] = place
+    return found
+
+
+def cumulative(values: Array) -> Array:
+    """Sums up to each place of the last axis."""
+    return np.cumsum(values, axis=-1)
+
+
+def mix(key: Any, indices: Any) -> NDArray[np.uint64]:
+    """See ``randomness.mix``; arrays wrap silently, where NumPy warns of scalars."""
+    keys: NDArray[np.uint64] = mixed(key, np.atleast_1d(indices).astype(np.uint64))
+    return keys
+
+
+def to_unit(keys: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """See ``randomness.to_unit``."""
+    units: NDArray[np.float64] = in_units(keys)
+    return units
 
 
 def solve(gram: Array, moment: Array, columns: int) -> tuple[Array, Array]:

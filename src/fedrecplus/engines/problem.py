@@ -35,7 +35,7 @@ class Problem:
     tested: Ratings | None = None
     """what clients are tested on, for a model that ``leaks`` alone"""
 
-    @property
+    @functools.cached_property
     def levels(self) -> NDArray[np.float64]:
         """Level number → rating on the standard scale."""
         scale = self.ratings.scale

@@ -37,8 +37,6 @@ class Part(ABC, Generic[S]):
     """the class that stands between the brackets: ``class Similar(PseudoItems[SetSettings])``"""
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     """what it looks at that is not always provided: ``features``, ``last_step``, ``averages``, ``uploads``"""
-    KERNEL: ClassVar[str | None] = None
-    """import path of compiled functions for a part from outside"""
 
     def __init__(self, settings: S | None = None, rule: str = "") -> None:
         self.settings = cast(S, self.settings_type()) if settings is None else settings

@@ -1,21 +1,72 @@
-"""Cosine similarity between encoded items, rounded so that ties are ties in every engine."""
+"""Cosine similarity between encoded items, rounded so that ties are ties in every engine.
+
+In NumPy, clients in batches look cosines up in a table of all items, by numba kernels (``arrays/kernels.py``).
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import NOTHING, compiled, namespace, remember_last, rows_of
+
 DECIMALS = 10
 """similarities closer than this are the same; the lower item number then comes first"""
+LARGEST_TABLE = 4_096
+"""items up to which all similarities are kept (128 MB)"""
+_LEAST = -2.0
+"""less than any cosine"""
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
 
 
-def similarity(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sim(E_r, E_un) for all pairs of rows, which have length one. Paper: Eq. (9)"""
-    return np.round(first @ second.T, DECIMALS)
+def similarity(first: Array, second: Array) -> Array:
+    """Sim(E_r, E_un) for all pairs of rows (…, m, c) and (…, n, c), which have length one. Paper: Eq. (9)"""
+    xp, grid = namespace(first), 10.0**DECIMALS
+    return xp.round(first @ xp.matrix_transpose(second) * grid) / grid  # type: ignore[no-any-return]
 
 
-def unit_rows(E: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit_rows(E: Array) -> Array:
     """Rows of length one, so that a product of rows is their cosine; zero rows stay zero."""
     lengths = np.linalg.norm(E, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = np.divide(E, lengths, out=np.zeros_like(E, dtype=np.float64), where=lengths > 0)
+    unit: Array = np.divide(E, lengths, out=np.zeros_like(E, dtype=np.float64), where=lengths > 0)
     return unit
+
+
+def likeness_to_rated(features: Array, rated: Items) -> Array:
+    """Every item's greatest cosine with one of the rated items (…, n): (…, items), −1 where nothing is rated."""
+    xp = namespace(features)
+    if not isinstance(features, np.ndarray):
+        likest = -xp.ones((*rated.shape[:-1], len(features)), dtype=features.dtype, device=features.device)
+        for items in xp.unstack(rated, axis=-1):
+            cosines = similarity(rows_of(features, items), features)
+            likest = xp.where((items >= 0)[..., None], xp.maximum(likest, cosines), likest)
+        return likest
+    if rated.ndim == 1:
+        return similarity(features, features[rated[rated >= 0]]).max(axis=-1, initial=-1.0)  # type: ignore[no-any-return]
+    if len(features) > LARGEST_TABLE:
+        return np.stack([likeness_to_rated(features, line) for line in rated])
+    likest = np.full((len(rated), len(features)), -1.0)
+    compiled().greatest_rows(table_of(features), rated, likest)
+    return likest
+
+
+def nearest_rated(features: Array, items: Items, rated: Items) -> Items:
+    """For each item (…, m) the place of the rated one (…, n) with the greatest cosine, the first of equal ones."""
+    xp = namespace(features)
+    if isinstance(features, np.ndarray) and items.ndim == 2 and len(features) <= LARGEST_TABLE:
+        places = np.zeros(items.shape, np.int64)
+        compiled().nearest_places(table_of(features), items, rated, places)
+        return places
+    cosines = similarity(rows_of(features, items), rows_of(features, rated))
+    return xp.argmax(xp.where((rated > NOTHING)[..., None, :], cosines, _LEAST), axis=-1)  # type: ignore[no-any-return]
+
+
+@remember_last
+def table_of(features: Array) -> Array:
+    """All similarities, once for all clients of a round."""
+    table: Any = similarity(features, features)
+    return np.ascontiguousarray(table)

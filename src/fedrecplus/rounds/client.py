@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import remember_last
+from fedrecplus.arrays import NOTHING, marked, own_values, remember_last
 from fedrecplus.config import Config
 from fedrecplus.device import Decoys, Device, Rows, every_item, merge
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import WeightedAggregation
+from fedrecplus.parts.pseudo_items import Count
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
 from fedrecplus.randomness import Key
@@ -75,13 +76,21 @@ def weigh(update: Upload, broadcast: Broadcast, config: Config) -> Upload:
 
 def weight_of(update: Upload, broadcast: Broadcast, rule: WeightedAggregation[Any]) -> float:
     """The rule's weight of a client, if it is one."""
-    weight = float(rule.weight(update.items, update.delta, broadcast))
-    if np.isfinite(update.delta).all() and not 0.0 < weight < np.inf:
+    weight = rule.weight(update.items, update.delta, broadcast)
+    check_weights(np.asarray(weight), update.delta, np.array(update.client), rule)
+    return float(weight)
+
+
+def check_weights(
+    weights: NDArray[Any], delta: NDArray[Any], clients: NDArray[np.int64], rule: WeightedAggregation[Any]
+) -> None:
+    """Refuse numbers that are no weights, unless updates are none any more."""
+    wrong = ~((weights > 0.0) & (weights < np.inf))
+    if wrong.any() and np.isfinite(delta).all():
         raise UserError(
-            f"aggregation.rule = {rule.rule!r} gave client {update.client} the weight {weight:g}",
+            f"aggregation.rule = {rule.rule!r} gave client {clients[wrong][0]} the weight {weights[wrong][0]:g}",
             "give positive numbers; fedrecplus.testing.AggregationContract says what is wrong",
         )
-    return weight
 
 
 def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Decoys:
@@ -113,35 +122,52 @@ def extra_rows(rated: NDArray[np.int64], public: PublicItems, config: Config) ->
     return rows if np.isin(rated, items).any() else 0
 
 
-def select_items(count: int, device: Device, broadcast: Broadcast, config: Config) -> NDArray[np.int64]:
+def select_items(count: Count, device: Device, broadcast: Broadcast, config: Config) -> NDArray[np.int64]:
     """What the rule chooses, if it keeps what rules promise: so many unrated items, ascending, each once."""
     chosen = config.pseudo_items
-    items = np.asarray(chosen.select(count, device, broadcast))
-    kept = items.shape == (count,) and (count == 0 or items.dtype.kind in "iu")
-    if kept and count:
-        in_range = items[0] >= 0 and items[-1] < len(broadcast.V)
-        kept = bool(in_range and (np.diff(items.astype(np.int64)) > 0).all() and not np.isin(items, device.items).any())
-    if not kept:
+    items = chosen.select(count, device, broadcast)
+    if not chosen.is_built_in and not _are_unrated(np.asarray(items), np.asarray(count), device, len(broadcast.V)):
         raise UserError(
-            f"pseudo_items.rule = {chosen.rule!r} chose no {count} different unrated items in ascending order",
+            f"pseudo_items.rule = {chosen.rule!r} chose no {np.max(count)} different unrated items in ascending order",
             "correct its select; fedrecplus.testing.PseudoItemsContract says what is wrong",
         )
-    return items.astype(np.int64)
+    return items
 
 
-def virtual_ratings(items: NDArray[np.int64], device: Device, broadcast: Broadcast, config: Config) -> Array:
-    """What the client claims to have given pseudo items, on the scale where that is asked for."""
+def _are_unrated(items: NDArray[Any], count: NDArray[Any], device: Device, every: int) -> bool:
+    """Whether these are so many unrated items each, ascending, and then nothing."""
+    width = int(count.max(initial=0))
+    if items.shape != (*count.shape, width) or (width and items.dtype.kind not in "iu"):
+        return False
+    if width == 0:
+        return True
+    present = np.arange(width) < count[..., None]
+    inside = (items[present] >= 0).all() and (items[present] < every).all() and (items[~present] == NOTHING).all()
+    rising = (np.diff(items.astype(np.int64), axis=-1) > 0)[present[..., 1:]].all()
+    return bool(
+        inside and rising and not own_values(marked(device.items, every), items.astype(np.int64))[present].any()
+    )
+
+
+def virtual_ratings(
+    items: NDArray[np.int64], device: Device, broadcast: Broadcast, config: Config, predict: Predict | None = None
+) -> Array:
+    """What clients claim to have given pseudo items, on the scale where that is asked for."""
     filled = config.virtual_ratings
-    predict = predictions(device, broadcast, config)
+    predict = predictions(device, broadcast, config) if predict is None else predict
     ratings = filled.fill(items, device, broadcast, predict)
     return put_on_scale(ratings, items, device, filled.settings, broadcast.round)
 
 
 def predictions(device: Device, broadcast: Broadcast, config: Config) -> Predict:
     """The client's own predictions, for rules that fill with them."""
-    model, wide = config.model, in_double(broadcast)
+    return predictions_of(device, in_double(broadcast), config)
+
+
+def predictions_of(device: Device, broadcast: Broadcast, config: Config) -> Predict:
+    """The same, in the precision that the broadcast has."""
 
     def predict(items: NDArray[np.int64], steps: int = 0) -> Array:
-        return model.predict(items, device, wide, steps)
+        return config.model.predict(items, device, broadcast, steps)
 
     return predict

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import namespace
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import (
@@ -85,11 +86,15 @@ def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Co
         aggregate = model.update_items(sums, state.V, public)
     else:
         aggregate = divide(sums, config.aggregation.normalise)
-    aggregate = aggregate.astype(state.V.dtype, copy=False)
-    step, moments = optimizer.step(aggregate, state.moments, state.round)
-    step = (cooldown(config, state.round) * step).astype(state.V.dtype, copy=False)
-    covariance = sums.covariance.astype(state.V.dtype, copy=False)
-    covariance = optimizer.rate**2 * covariance / max(sums.clients, 1) if covariance.size else state.last_covariance
+    xp, precision = namespace(state.V), state.V.dtype
+    step, moments = optimizer.step(xp.astype(aggregate, precision, copy=False), state.moments, state.round)
+    step = xp.astype(cooldown(config, state.round) * step, precision, copy=False)
+    covariance = sums.covariance
+    if covariance.size:
+        covariance = covariance.astype(precision, copy=False)
+        covariance = optimizer.rate**2 * covariance / max(sums.clients, 1)
+    else:
+        covariance = state.last_covariance
     dense, dense_moments = dense_step(state, sums, public, config)
     return ServerState(state.round + 1, state.V + step, step, covariance, moments, dense, dense_moments, state.head)
 
@@ -138,13 +143,13 @@ def divide(sums: Sums, normalise: str) -> NDArray[Any]:
 
     Paper: Eq. (12), over all clients. After: Lin, Pan, Ming 2020 (FedRec), per item
     """
-    total, per_item = sums.total, sums.weights[:, None]
+    xp, total, per_item = namespace(sums.total), sums.total, sums.weights[:, None]
     if normalise == "none":
         return total
     if normalise == "cohort":
         return total / sums.overall if sums.overall > 0 else total
-    found: NDArray[Any] = np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0)
-    return found
+    mean = xp.where(per_item > 0, total / xp.where(per_item > 0, per_item, 1.0), 0.0)
+    return xp.astype(mean, total.dtype)  # type: ignore[no-any-return]
 
 
 def add_up(uploads: Sequence[Upload], message: Broadcast, config: Config) -> tuple[Sums, Traffic]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrecplus.arrays import NOTHING
 from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.data.ratings import Catalogue
@@ -95,3 +96,14 @@ def read_only(value: Any) -> Any:
         if isinstance(inner, np.ndarray):
             inner.flags.writeable = False
     return value
+
+
+def batch_of(devices: list[Device]) -> Device:
+    """Some clients as one batch: a line each, item −1 after the last."""
+    shape = len(devices), max(len(device.items) for device in devices)
+    items, ratings = np.full(shape, NOTHING), np.zeros(shape)
+    for line, device in enumerate(devices):
+        items[line, : len(device.items)], ratings[line, : len(device.items)] = device.items, device.ratings
+    clients: Any = np.array([device.client for device in devices])
+    secrets: Any = np.array([device.secret for device in devices], np.uint64)
+    return Device(clients, items, ratings, devices[0].step, np.stack([device.U for device in devices]), secrets)

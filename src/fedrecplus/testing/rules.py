@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import NOTHING
 from fedrecplus.data import Scale
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts import Encoder, Mechanism, PseudoItems, ServerOptimizer, VirtualRatings
+from fedrecplus.parts.pseudo_items import Count
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.parts.virtual_ratings import put_on_scale
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import client_round, predictions, pseudo_items
 from fedrecplus.testing.contract import Contract
+from fedrecplus.testing.example import batch_of
 
 
 class PseudoItemsContract(Contract[PseudoItems[Any]]):
@@ -24,7 +27,7 @@ class PseudoItemsContract(Contract[PseudoItems[Any]]):
 
     kind = "pseudo_items"
 
-    def select(self, count: int, device: Device, *more: str) -> NDArray[np.int64]:
+    def select(self, count: Count, device: Device, *more: str) -> NDArray[np.int64]:
         """A client's set."""
         problem, message, _ = self.round(*more)
         return problem.config.pseudo_items.select(count, device, message)
@@ -66,6 +69,18 @@ class PseudoItemsContract(Contract[PseudoItems[Any]]):
         for first, second in zip(forwards, backwards, strict=True):
             np.testing.assert_array_equal(first, second)
 
+    def test_a_batch_of_clients_chooses_what_each_chooses_alone(self) -> None:
+        """With −1 after the last item of those who have fewer than others."""
+        devices, items = self.devices, self.round()[0].ratings.item_count
+        for count in self.counts:
+            each = np.array([min(count + place % 3, items - len(one.items)) for place, one in enumerate(devices)])
+            each *= self.part.HIDES
+            together = self.select(each, batch_of(devices))
+            assert together.shape == (len(devices), each.max())
+            for line, number, device in zip(together, each.tolist(), devices, strict=True):
+                np.testing.assert_array_equal(line[:number], self.select(number, device))
+                assert (line[number:] == NOTHING).all()
+
 
 SCALES = (Scale(1.0, 5.0, 1.0), Scale(0.5, 5.0, 0.5), Scale(0.0, 100.0, 1.0), Scale(0.0, 1.0, 1.0))
 
@@ -92,6 +107,14 @@ class VirtualRatingsContract(Contract[VirtualRatings[Any]]):
             assert np.isfinite(ratings).all()
             np.testing.assert_array_equal(self.fill(items, device), ratings)
             np.testing.assert_allclose(self.fill(items[::2], device), ratings[::2], rtol=0, atol=1e-12)
+
+    def test_a_batch_of_clients_is_given_what_each_is_given_alone(self) -> None:
+        """What stands for no item is of no account."""
+        devices = self.round()[2]
+        items = [unrated(device)[:12] for device in devices]
+        alone = [self.fill(own, device) for own, device in zip(items, devices, strict=True)]
+        together = self.fill(np.stack(items), batch_of(devices))
+        np.testing.assert_allclose(together, np.stack(alone), rtol=0, atol=1e-10)
 
     def test_what_is_uploaded_is_on_the_scale(self) -> None:
         """A value off the scale would tell the server that an item is not really rated."""

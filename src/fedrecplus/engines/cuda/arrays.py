@@ -18,8 +18,9 @@ class CardArray:
     rows that it asks for, and a look for divergence one bit.
     """
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
+    def __init__(self, tensor: Tensor, host: NDArray[Any] | None = None) -> None:
+        self.tensor, self._host = tensor, host
+        """the same numbers, where they are on the processor already"""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -45,6 +46,8 @@ class CardArray:
         return len(self.tensor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if self._host is not None:
+            return np.array(self._host, dtype=dtype, copy=copy)
         array: NDArray[Any] = self.tensor.cpu().numpy()
         if array.base is not None and self.tensor.device.type == "cpu" and copy is not False:
             array = array.copy()  # in the interpreter the tensor's own memory

@@ -42,22 +42,15 @@ def train(some: Round) -> tuple[CardSums, Any]:
     for batch in _batches(some, message, U):
         trained = model.local_training(batch.device, batch.rows, message)
         U[batch.clients] = trained.U
-        numbers, moved = batch.items, _wide(trained.delta, sums.total.shape[1])
-        weights = sums.add(batch.clients, numbers, moved, batch.rated, batch.summed)
+        numbers, moved, own = batch.items, _wide(trained.delta, sums.total.shape[1]), None
+        if not some.how.is_known:
+            place = torch.arange(numbers.shape[1], device=DEVICE)[None, :]
+            counted = torch.where(place < batch.summed[:, None], numbers, NOTHING)
+            rule: Any = some.problem.config.aggregation
+            own = rule.weight(counted, trained.delta, message)
+        weights = sums.add(batch.clients, numbers, moved, batch.rated, batch.summed, own)
         sums.add_statistic(batch.clients, weights, trained.statistic)
     return sums, CardArray(U)
-
-
-def predict(some: Round, steps: int, out: Tensor) -> None:
-    """Write the clients' own predictions for their pseudo items to the places of these."""
-    model: Any = some.problem.config.model
-    message, indptr = on_card(some.message), some.rows.ratings.pseudo_indptr
-    some = replace(some, rows=some.rows._replace(virtual_ratings=out))  # which nobody has yet, and nobody looks at
-    for batch in _batches(some, message, to_card(some.private.U), every_item=False):
-        ratings = model.predict(batch.items, batch.device, message, steps)
-        row = torch.arange(ratings.shape[1], device=DEVICE) - batch.rated[:, None]
-        pseudo = (row >= 0) & (batch.items >= 0)
-        out[(indptr[batch.clients][:, None] + row)[pseudo]] = ratings[pseudo]
 
 
 def user_weights(problem: Problem, private: PrivateState, X: Any, ratings: CardRatings, cohort: Cohort) -> Tensor:
@@ -72,16 +65,15 @@ def user_weights(problem: Problem, private: PrivateState, X: Any, ratings: CardR
 
 
 def on_card(message: Broadcast) -> Broadcast:
-    """The broadcast with its parameters on the card."""
-    table: Any = to_card(message.V)
-    dense: Any = to_card(message.dense)
-    return replace(message, V=table, dense=dense)
+    """The broadcast with its arrays on the card."""
+    arrays: Any = {name: to_card(getattr(message, name)) for name in ("V", "last_step", "features", "dense")}
+    return replace(message, **arrays)
 
 
-def _batches(some: Round, message: Broadcast, U: Tensor, every_item: bool = True) -> Iterator[CardBatch]:
+def _batches(some: Round, message: Broadcast, U: Tensor) -> Iterator[CardBatch]:
     """The round's clients; with rows of all items where the model uploads these."""
     model, columns = some.problem.config.model, model_columns(some.problem, message)
-    whole = model.ALL_ITEMS and every_item
+    whole = model.ALL_ITEMS
     for part in _parts(some.classes, columns, len(message.V) if whole else 0):
         items, ratings = table_of_rows(some.rows, part, pseudo=True)
         known, clients = some.rows.ratings, part.clients

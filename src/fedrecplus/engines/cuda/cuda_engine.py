@@ -1,12 +1,14 @@
 """The CUDA engine: all clients of a cohort at once on a graphics card.
 
 Ratings, pseudo items and the clients' private state stay there between rounds, and so do the server's tables where its
-half of a round runs there too (``tables.py``); otherwise V and its last step come in, and sums go out. A rule without a
-CUDA kernel runs through the fast engine, and that is said once.
+half of a round runs there too (``tables.py``); otherwise V and its last step come in, and sums go out. Where single
+uploads are looked at on the way to the sums, rounds run through the fast engine, and that is said once.
 """
 
 from __future__ import annotations
 
+import functools
+import warnings
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,25 +18,26 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.engines.cuda import batches
 from fedrecplus.engines.cuda.arrays import CardArray, on_host
+from fedrecplus.engines.cuda.model import mf
 from fedrecplus.engines.cuda.pseudo import CardPseudo, pseudo_rows
 from fedrecplus.engines.cuda.ratings import CardRatings
-from fedrecplus.engines.cuda.registry import kernel_of, say_on_processor
 from fedrecplus.engines.cuda.round import Cohort, Round
-from fedrecplus.engines.cuda.tables import CardTable, ServerTables, in_numpy, server_on_card
-from fedrecplus.engines.fast import FastEngine
-from fedrecplus.engines.fast.engine import report_of, weighing_of
-from fedrecplus.engines.fast.registry import kernel_of as fast_kernel_of
+from fedrecplus.engines.cuda.tables import ServerTables, server_on_card
+from fedrecplus.engines.fast import FastEngine, denoising, fused, ring
+from fedrecplus.engines.fast.engine import in_one_sum, report_of, weighing_of
 from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState
+from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of
+from fedrecplus.errors import EngineWarning
 from fedrecplus.parts import Part
 from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.rounds import server_round
 
 
 class CudaEngine(Engine):
-    """CUDA kernels where all parts on the way to the sums have them, the fast engine where not."""
+    """All clients of a size class at once, in torch; fused steps of the factorisations in Triton."""
 
     def __init__(self, precision: str = "float32", deterministic: bool = False) -> None:
         super().__init__(precision)
@@ -48,36 +51,45 @@ class CudaEngine(Engine):
         """See ``Engine.round``; the server's half on the card too, where it is sums and products of tables."""
         if not server_on_card(problem.config):
             return super().round(problem, state)
-        moved, report = super().round(problem, replace(state, server=self._server.to_card(state.server)))
-        return replace(moved, server=self._server.from_card(moved.server)), report
+        clients, tables = problem.cohort(state.server.round), cast(Any, self._server.to_card(state.server))
+        message = message_of(problem, state, clients)
+        V, last_step = CardArray(tables.V, message.V), CardArray(tables.last_step, message.last_step)
+        lazily: Any = {"V": V, "last_step": last_step}
+        sums, private, report = self.sums(problem, state.private, replace(message, **lazily), clients)
+        if isinstance(sums.total, np.ndarray):  # the round ran on the processor
+            server = server_round(state.server, sums, problem.public, problem.config)
+        else:
+            server = self._server.from_card(server_round(tables, sums, problem.public, problem.config))
+        return replace(state, server=server, private=private), report
 
     def sums(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``; sums stay on the card where V is there."""
-        fused, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
+        config, how = problem.config, weighing_of(problem.config, batches.on_card(message))
         if how is None:
-            missing = _without_kernel(problem.config)
+            missing = _looks_at_single_ones(config)
             say_on_processor(missing.kind, missing.rule)
-            return self._on_processor.sums(problem, _on_host(private), in_numpy(message), clients)
+            return self._on_processor.sums(problem, _on_host(private), _in_numpy(message), clients)
         ratings = self._ratings_of(problem, message)
         cohort = self._cohort_of(clients, ratings)
         private, pseudo = pseudo_rows(problem, private, message, cohort, ratings)
+        at_once = fused.serves(config.model) and how.is_known
 
         def train(
             problem: Problem, private: PrivateState, message: Broadcast, pseudo: CardPseudo, how: Weighing, _: Clients
         ) -> tuple[Sums, Any]:
             some = Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic)
-            sums, U = batches.train(some) if fused is None else fused.train(some)
-            return sums.on_card() if isinstance(message.V, CardTable) else sums.on_host(), U
+            sums, U = mf.train(some) if at_once else batches.train(some)
+            return sums.on_card() if isinstance(message.V, CardArray) else sums.on_host(), U
 
-        ring_sums = getattr(fast_kernel_of(problem.config.channel), "ring_sums", None)
-        if ring_sums is not None:
-            found, U, report = ring_sums(problem, private, message, pseudo, how, clients, train)
+        if ring.adds_up(config.channel):
+            rows: Any = pseudo
+            found, U, report = ring.ring_sums(problem, private, message, rows, how, clients, train)
             return found, replace(private, U=U), report
         found, U = train(problem, private, message, pseudo, how, clients)
-        if cohort.report is None or fast_kernel_of(problem.config.channel) is not None:
-            rows: Any = pseudo
+        if cohort.report is None or denoising.counts(config.channel):
+            rows = pseudo
             cohort.report = report_of(problem, message, clients, rows)  # by sizes: the same while the cohort is
         return found, replace(private, U=U), cohort.report
 
@@ -129,11 +141,20 @@ def _on_host(private: PrivateState) -> PrivateState:
     return PrivateState(*(on_host(array) for array in vars(private).values()))
 
 
-def _without_kernel(config: Config) -> Part[Any]:
-    """The first part, in the order of a round, that keeps the sums from being made on the card."""
+def _in_numpy(message: Broadcast) -> Broadcast:
+    """The broadcast in NumPy arrays."""
+    return replace(message, V=np.asarray(message.V), last_step=np.asarray(message.last_step))
+
+
+def _looks_at_single_ones(config: Config) -> Part[Any]:
+    """The first part, in the order of a round, that keeps updates from being added up as they are made."""
     if config.privacy.protects:
         return config.privacy
-    aggregation = fast_kernel_of(config.aggregation)
-    if aggregation is None or not hasattr(aggregation, "weighing"):
-        return config.aggregation
-    return config.channel
+    return config.channel if in_one_sum(config.aggregation) else config.aggregation
+
+
+@functools.cache
+def say_on_processor(kind: str, rule: str) -> None:
+    """Say once that a rule runs through the fast engine."""
+    text = f"{kind}.rule = {rule!r} looks at single uploads: its rounds run on the processor"
+    warnings.warn(text, EngineWarning, stacklevel=2)

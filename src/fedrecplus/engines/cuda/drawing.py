@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 import triton.language as tl
 
-from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel
-from fedrecplus.randomness import purpose
-
-
-def key_parts(what: str, number: int) -> Tensor:
-    """What the clients' keys of a round are made of besides their secrets."""
-    return torch.tensor([purpose(what), number], dtype=torch.int64, device=DEVICE)
-
-
-@kernel
-def client_key(secrets: tl.tensor, client: tl.tensor, parts: tl.tensor) -> tl.tensor:
-    """A client's key for a purpose and a round."""
-    what, number = tl.load(parts).to(tl.uint64), tl.load(parts + 1).to(tl.uint64)
-    return mix(mix(tl.load(secrets + client), what), number)
+from fedrecplus.engines.cuda.card import kernel
 
 
 @kernel

@@ -11,7 +11,6 @@ import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, padded, power_of_two, real_type, to_card
 from fedrecplus.engines.cuda.ring import Ring, within
-from fedrecplus.engines.cuda.tables import CardTable
 from fedrecplus.engines.cuda.weighing import weigh_clients
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.protocol import Broadcast, Sums
@@ -70,13 +69,21 @@ class CardSums:
             bounds=Ring.of(how) if how.in_steps else None,
         )
 
-    def add(self, clients: Tensor, numbers: Tensor, moved: Tensor, rated: Tensor, summed: Tensor) -> Tensor:
+    def add(
+        self,
+        clients: Tensor,
+        numbers: Tensor,
+        moved: Tensor,
+        rated: Tensor,
+        summed: Tensor,
+        weights: Tensor | None = None,
+    ) -> Tensor:
         """Weigh the updates of some clients, a table of rows each, and add them up; returns their weights.
 
         ``numbers`` are the rows' items, −1 for none; the first ``summed`` rows of each client count. Weights are 0 for
-        clients that are left out of a ring's sums.
+        clients that are left out of a ring's sums. Rules that say their weights in numbers need give none.
         """
-        weights = self._weights(numbers, moved, summed)
+        weights = self._weights(numbers, moved, summed) if weights is None else weights.to(torch.float64)
         if self.bounds is not None:
             summed = rated if self.how.marks else summed
             moved, row_weights, weights = self.bounds.steps(
@@ -132,8 +139,8 @@ class CardSums:
 
     def on_card(self) -> Sums:
         """The sums, for a server whose tables are on the card."""
-        total: Any = CardTable(self.total[:, : self.width])
-        weights: Any = CardTable(self.per_item)
+        total: Any = self.total[:, : self.width]
+        weights: Any = self.per_item
         statistic = self.statistic.cpu().numpy() if len(self.statistic) else np.zeros(0)
         return Sums(total, weights, float(self.overall.item()), self.clients, statistic=statistic)
 

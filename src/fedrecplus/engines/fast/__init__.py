@@ -1,4 +1,4 @@
-"""All clients at once: numba kernels under threads, packages of which mirror those of parts."""
+"""All clients at once, in batches under threads."""
 
 from fedrecplus.engines.fast.engine import FastEngine, engine
 

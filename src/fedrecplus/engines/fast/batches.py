@@ -1,4 +1,4 @@
-"""Clients in batches of about as many rows, padded to the longest: models run over them, on threads.
+"""Models run over clients in batches of about as many rows, padded to the longest, on threads.
 
 A batch's clients differ little in size, so little is padded. What a batch does never depends on how many threads there
 are, and batches are added up in order.
@@ -7,7 +7,6 @@ are, and batches are added up in order.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,22 +16,18 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import NOTHING
 from fedrecplus.device import Device, Rows
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
-from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.registry import kernel_of
+from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows
 from fedrecplus.engines.fast.summing import add_up, empty_sums
-from fedrecplus.engines.fast.weighing import Weighing, add_in_steps, add_weighed, target_of
+from fedrecplus.engines.fast.weighing import Weighing, add_in_steps, add_rows
+from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import Trained
 from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.rounds import check_weights
 
-ROWS = 8_192
-"""of a batch, about: enough that calls cost little, and few enough to stay in a cache"""
 ROWS_OF_ALL = 4 * ROWS
 """where clients have rows of all items: fewer would be a client or two"""
-_GROWTH, _FEW = 1.25, 4
-"""of a batch's longest client over its shortest: padding costs as much as rows do"""
 
 
 class Batch(NamedTuple):
@@ -44,52 +39,6 @@ class Batch(NamedTuple):
     """real and virtual"""
     rated: Any
     """which of them the client has rated; pseudo rows come after these"""
-
-
-def batches_of(clients: Clients, counts: NDArray[Any], rated: NDArray[Any], rows: int = ROWS) -> list[Clients]:
-    """Clients in runs of similar size, by the number of their rows and, where these are as many, of rated ones."""
-    order = clients[np.lexsort([rated[clients], counts[clients]])]
-    sizes, runs, first = counts[order], [], 0
-    while first < len(order):
-        alike = int(np.searchsorted(sizes, _GROWTH * sizes[first] + _FEW, side="right"))
-        end = min(alike, first + max(1, rows // max(1, int(sizes[alike - 1]))))
-        runs.append(order[first:end])
-        first = end
-    return runs
-
-
-def places_of(clients: Clients, indptr: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which places of the longest client each one has, and where they are; 0 beyond a client's last."""
-    counts = indptr[clients + 1] - indptr[clients]
-    row = np.arange(int(counts.max(initial=0)))
-    present = row < counts[:, None]
-    return present, np.where(present, indptr[clients][:, None] + row, 0)
-
-
-def in_rows(values: NDArray[Any], clients: Clients, indptr: NDArray[np.int64]) -> NDArray[Any]:
-    """Something of every rating, a line for each client; 0 beyond a client's last."""
-    present, places = places_of(clients, indptr)
-    return np.where(present, values[places], values.dtype.type(0))
-
-
-def rated_rows(problem: Problem, clients: Clients, dtype: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Items and ratings of what clients have rated."""
-    ratings = problem.ratings
-    present, places = places_of(clients, ratings.indptr)
-    given = problem.levels.astype(dtype)[ratings.codes[places]]
-    return np.where(present, ratings.items[places].astype(np.int64), NOTHING), np.where(present, given, dtype.type(0))
-
-
-def device_batch(problem: Problem, U: NDArray[Any], clients: Clients, dtype: Any) -> Device:
-    """What these clients' devices hold, without the pseudo items that they keep."""
-    many: Any = clients
-    items, ratings = rated_rows(problem, clients, dtype)
-    secrets: Any = problem.secrets[clients]
-    device = Device(many, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets)
-    if problem.tested is None:
-        return device
-    present, places = places_of(clients, problem.tested.indptr)
-    return replace(device, tested=np.where(present, problem.tested.items[places].astype(np.int64), NOTHING))
 
 
 class BatchedRound:
@@ -116,14 +65,21 @@ class BatchedRound:
         self.U[clients] = trained.U
         return batch, trained
 
+    def weights(self, batch: Batch, trained: Trained, how: Weighing) -> NDArray[np.float64]:
+        """The clients' weights, by the rule."""
+        rule: Any = self.problem.config.aggregation
+        items = np.where(batch.rated, batch.items, NOTHING) if how.rated_rows_only else batch.items
+        weights = np.asarray(rule.weight(items, trained.delta, self.message), dtype=np.float64)
+        check_weights(weights, trained.delta, batch.clients, rule)
+        return weights
+
     def _own_items(self, device: Device) -> Batch:
         """Rated rows, and pseudo rows after them."""
         clients: Any = device.client
         if len(self.pseudo.items) == 0:
             return Batch(clients, device.items, device.ratings, device.items >= 0)
-        present, places = places_of(clients, self.pseudo.indptr)
-        unrated = np.where(present, self.pseudo.items[places].astype(np.int64), NOTHING)
-        virtual = np.where(present, self.pseudo.ratings[places], self.dtype.type(0))
+        unrated = in_rows(self.pseudo.items, clients, self.pseudo.indptr, NOTHING)
+        virtual = in_rows(self.pseudo.ratings, clients, self.pseudo.indptr)
         items = np.concatenate([device.items, unrated], axis=1)
         rated = items >= 0
         rated[:, device.items.shape[1] :] = False
@@ -155,16 +111,15 @@ def train(
 
 def sums_of(some: BatchedRound, how: Weighing, clients: Clients) -> Sums:
     """Train these clients, weigh their updates and add them up."""
-    V, runs = some.message.V, some.batches(clients)
-    target, size = target_of(some.message.last_step if how.distances else V[:0]), some.model.statistic_size
+    V, runs, size = some.message.V, some.batches(clients), some.model.statistic_size
 
     def work(numbers: NDArray[np.int64]) -> tuple[Any, Any, float, Any]:
         total, per_item = empty_sums(V, how.in_steps), np.zeros(len(V))
         statistic, overall = np.zeros(size), 0.0
         for number in numbers.tolist():
             batch, trained = some.train(runs[number])
-            weights = np.zeros(len(batch.clients))
-            overall += _add(batch, trained, how, target, total, per_item, weights)
+            weights = some.weights(batch, trained, how)
+            overall += _add(batch, trained, how, weights, total, per_item)
             statistic += _weighted(trained.statistic, weights, how) if size else 0.0
         return total, per_item, overall, statistic
 
@@ -175,13 +130,13 @@ def sums_of(some: BatchedRound, how: Weighing, clients: Clients) -> Sums:
 
 
 def _add(
-    batch: Batch, trained: Trained, how: Weighing, target: Any, total: Any, per_item: Any, weights: NDArray[Any]
+    batch: Batch, trained: Trained, how: Weighing, weights: NDArray[np.float64], total: Any, per_item: Any
 ) -> float:
-    """Weigh a batch's updates and add them to tables; writes the weights and returns their sum."""
+    """Add a batch's weighted updates to tables; returns the sum of weights, and leaves those of the left out at 0."""
     if not how.in_steps:
-        return float(add_weighed(batch, trained.delta, how, target, total, per_item, weights))
+        return float(add_rows(batch, trained.delta, weights, how.rated_rows_only, total, per_item))
     largest = np.abs(trained.statistic).max(axis=1, initial=0.0) if trained.statistic.size else np.zeros(len(weights))
-    return float(add_in_steps(batch, trained.delta, largest.astype(np.float64), how, target, total, per_item, weights))
+    return float(add_in_steps(batch, trained.delta, largest.astype(np.float64), how, weights, total, per_item))
 
 
 def _weighted(statistic: NDArray[Any], weights: NDArray[Any], how: Weighing) -> NDArray[Any]:
@@ -212,28 +167,3 @@ def _upload(batch: Batch, trained: Trained, line: int) -> Upload:
     statistic = trained.statistic[line] if trained.statistic.size else np.zeros(0)
     delta, items = trained.delta[line][order], batch.items[line][order]
     return Upload(int(batch.clients[line]), items, delta.astype(np.float64), statistic=statistic.astype(np.float64))
-
-
-def for_rated(problem: Problem, dtype: Any, solve: Callable[[Clients, Any, Any], None]) -> None:
-    """Call with clients, their rated items and ratings, batch by batch, for everybody who has rated anything."""
-    counts = np.diff(problem.ratings.indptr)
-    runs = batches_of(problem.able, counts, counts)
-    on_threads(lambda run: solve(run, *rated_rows(problem, run, dtype)), runs)
-
-
-def predictor(some: Drawing, steps: int) -> Fill:
-    """Predictions of some clients, by the fused kernel of the model where it has one."""
-    problem, model = some.problem, some.problem.config.model
-    counts, fused = np.diff(problem.ratings.indptr), kernel_of(model)
-    if fused is not None:
-        fill: Fill = fused.predictor(some, steps)
-        return fill
-
-    def predict(clients: Clients, pseudo_items: Any, out: Any) -> None:
-        for run in batches_of(clients, counts, counts):
-            device = device_batch(problem, some.private.U, run, some.message.V.dtype)
-            present, places = places_of(run, problem.pseudo_indptr)
-            items = np.where(present, pseudo_items[places].astype(np.int64), NOTHING)
-            out[places[present]] = model.predict(items, device, some.message, steps)[present]
-
-    return predict

@@ -1,36 +1,37 @@
-"""The fast engine: all clients of a cohort at once, in numba kernels under threads.
+"""The fast engine: all clients of a cohort at once, in batches under threads.
 
-It gives what the reference gives. A model's own functions run over batches of clients. Where the parts on the way to
+It gives what the reference gives: the parts' own functions run over batches of clients. Where the parts on the way to
 the sums allow it, updates are weighed and added up as they are made; otherwise they are kept apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.device import Device
-from fedrecplus.engines.fast.batches import BatchedRound, for_rated, in_rows, train, updates_of
+from fedrecplus.engines.fast import denoising, fused, ring
+from fedrecplus.engines.fast.batches import BatchedRound, train, updates_of
 from fedrecplus.engines.fast.chunks import keep_memory
-from fedrecplus.engines.fast.pseudo import PseudoRows, pseudo_rows
-from fedrecplus.engines.fast.registry import kernel_of
+from fedrecplus.engines.fast.pseudo import pseudo_rows
+from fedrecplus.engines.fast.rows import PseudoRows, for_rated, in_rows
 from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
+from fedrecplus.parts.aggregation import Aggregation, WeightedAggregation
 from fedrecplus.parts.channel import SummingChannel
-from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
+from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Upload
 from fedrecplus.rounds import outgoing
 
 
 class FastEngine(Engine):
-    """Kernels where there are any, each part's own file where there are none."""
+    """Each part's own file over batches of clients; fused steps of the factorisations where they serve."""
 
     def __init__(self, precision: str = "float64") -> None:
         super().__init__(precision)
@@ -44,12 +45,11 @@ class FastEngine(Engine):
         if how is None:
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
-        ring_sums = getattr(kernel_of(problem.config.channel), "ring_sums", None)
-        if ring_sums is not None:
-            sums, U, report = ring_sums(problem, private, message, pseudo, how, clients, train)
+        if ring.adds_up(problem.config.channel):
+            sums, U, report = ring.ring_sums(problem, private, message, pseudo, how, clients, train)
             return sums, replace(private, U=U), report
-        fused = kernel_of(problem.config.model)
-        sums, U = (train if fused is None else fused.train)(problem, private, message, pseudo, how, clients)
+        at_once = fused.serves(problem.config.model) and how.is_known
+        sums, U = (fused.train if at_once else train)(problem, private, message, pseudo, how, clients)
         return sums, replace(private, U=U), report_of(problem, message, clients, pseudo)
 
     def uploads(
@@ -66,17 +66,6 @@ class FastEngine(Engine):
         sums, traffic = self.join(problem, uploads, message)
         down = len(clients) * message.bytes + peer_bytes + traffic.bytes_down
         return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
-
-    def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
-        """See ``Engine.join``; by the rule's kernel where it has one."""
-        aggregation = kernel_of(problem.config.aggregation)
-        if aggregation is None or not hasattr(aggregation, "aggregate"):
-            return super().join(problem, uploads, message)
-        table = aggregation.aggregate(uploads, message, problem.config.aggregation.settings)
-        items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
-        counts = np.bincount(items, minlength=len(table)).astype(np.float64)
-        sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
-        return sums, Traffic(sum(upload.bytes for upload in uploads), 0)
 
     def _exchanged(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -135,24 +124,29 @@ def engine(config: Config) -> Engine:
 
 
 def weighing_of(config: Config, message: Broadcast) -> Weighing | None:
-    """How kernels weigh; nothing where a part of the way to the sums has none."""
-    aggregation, channel = kernel_of(config.aggregation), kernel_of(config.channel)
-    if aggregation is None or not hasattr(aggregation, "weighing"):
+    """How updates are weighed as they are made; nothing where single ones are looked at on the way to the sums."""
+    rule, channel = config.aggregation, config.channel
+    if not in_one_sum(rule) or config.privacy.protects:
         return None
-    how: Weighing = aggregation.weighing(config.aggregation.settings, message)
-    if config.privacy.protects:
-        return None
-    if config.channel.protects or config.channel.exchanges or isinstance(config.channel, SummingChannel):
-        return None if channel is None else channel.weighing(how)
+    how = Weighing.of(rule.by_distance(message))
+    if denoising.counts(channel):
+        return how._replace(rated_rows_only=True)  # noise that is added and taken out again need not be computed
+    if channel.protects or channel.exchanges or isinstance(channel, SummingChannel):
+        return how if ring.adds_up(channel) else None
     return how
+
+
+def in_one_sum(rule: Aggregation[Any]) -> TypeGuard[WeightedAggregation[Any]]:
+    """Whether a rule weighs each update as it is made, and nothing else is asked of it."""
+    weighs = isinstance(rule, WeightedAggregation)
+    return weighs and not rule.against_mean and rule.covariance_kind == "none"
 
 
 def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: PseudoRows) -> RoundReport:
     """What the uploads of the reference would have cost, counted from their sizes."""
-    channel, config = kernel_of(problem.config.channel), problem.config
-    if channel is not None:
-        report: RoundReport = channel.report_of(problem, message, clients, pseudo)
-        return report
+    config = problem.config
+    if denoising.counts(config.channel):
+        return denoising.report_of(problem, message, clients, pseudo)
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
     if config.model.ALL_ITEMS:
         rows[:] = len(message.V)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.rows import PseudoRows
 from fedrecplus.engines.problem import Problem
 from fedrecplus.protocol import Sums
 

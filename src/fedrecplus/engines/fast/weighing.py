@@ -6,18 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.arrays.compiling import exact_kernel, inner, mix, section, to_unit
+from fedrecplus.arrays.compiling import exact_kernel, inner, mix, to_unit
+from fedrecplus.parts.aggregation import ByDistance
 
-TABLE, OWN, MEAN_OWN = 0, 1, 2
-"""which rows a distance runs over"""
+_ROWS = {"table": 0, "own": 1, "mean-own": 2}
+"""that a distance runs over"""
 
 
 class Weighing(NamedTuple):
     """How updates are weighed."""
 
+    is_known: bool = False
+    """whether the numbers below say all of it: otherwise the rule's own file weighs"""
     distances: bool = False
     """weigh by distance; otherwise every client counts the same"""
-    rows: int = MEAN_OWN
+    rows: int = 2
     temperature: float = 0.0
     bound: float = 0.0
     smallest: float = 1e-12
@@ -44,21 +47,13 @@ class Weighing(NamedTuple):
     clipped: Any = np.zeros(0, np.uint8)
     """of each client: kernels write 1 for those with numbers beyond the bounds"""
 
-
-class Target(NamedTuple):
-    """What distances are measured to."""
-
-    step: Any
-    step_sizes: Any
-    """Σ step² of each row"""
-    whole_step: float
-    """Σ step² over the whole table"""
-
-
-def target_of(step: Any) -> Target:
-    """Distances to a step; of a table without rows, none."""
-    sizes = np.einsum("ic,ic->i", step, step, dtype=np.float64)
-    return Target(np.ascontiguousarray(step), sizes, float(sizes.sum()))
+    @classmethod
+    def of(cls, known: ByDistance | None) -> Weighing:
+        """As a rule describes its weights in numbers, if it does."""
+        if known is None:
+            return cls()
+        numbers = (known.temperature, known.bound, known.smallest, known.unit)
+        return cls(True, known.temperature > 0, _ROWS[known.rows], *numbers)
 
 
 @inner
@@ -75,22 +70,17 @@ def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: fl
 
 
 @exact_kernel
-def add_weighed(batch: Any, delta: Any, how: Any, target: Any, total: Any, per_item: Any, weights: Any) -> float:
-    """Weigh a batch's updates and add w·Δ to the sums of their rows, and w to the rows' weights; returns Σw.
-
-    Sums are in the order of the code.
-    """
+def add_rows(batch: Any, delta: Any, weights: Any, rated_rows_only: bool, total: Any, per_item: Any) -> float:
+    """Add a batch's w·Δ to the sums of their rows, and w to the rows' weights; returns Σw. In the order of the code."""
     items, rated, width, all_weights = batch.items, batch.rated, np.uint64(delta.shape[2]), 0.0
     for k in range(np.uint64(len(weights))):
-        weight = _update_weight(items, rated, k, delta, how, target)
-        scaled = delta.dtype.type(weight)
+        weight, scaled = weights[k], delta.dtype.type(weights[k])
         for j in range(np.uint64(items.shape[1])):
-            if items[k, j] >= 0 and (rated[k, j] or not how.rated_rows_only):
+            if items[k, j] >= 0 and (rated[k, j] or not rated_rows_only):
                 row = np.uint64(items[k, j])
                 per_item[row] += weight
                 for c in range(width):
                     total[row, c] += scaled * delta[k, j, c]
-        weights[k] = weight
         all_weights += weight
     return all_weights
 
@@ -102,9 +92,7 @@ def within(value: float, bound: float) -> float:
 
 
 @exact_kernel
-def add_in_steps(
-    batch: Any, delta: Any, sizes: Any, how: Any, target: Any, total: Any, per_item: Any, weights: Any
-) -> float:
+def add_in_steps(batch: Any, delta: Any, sizes: Any, how: Any, weights: Any, total: Any, per_item: Any) -> float:
     """The same in whole steps, without clients that are left out; numbers beyond the bounds are clipped.
 
     ``sizes`` are the greatest numbers of clients' statistics. See ``encode`` in ``parts/channel/_ring.py``.
@@ -112,8 +100,9 @@ def add_in_steps(
     clients, items, rated, scales = batch.clients, batch.items, batch.rated, how.scales
     left_out, keys, width, all_weights = how.left_out, how.rounding_keys, np.uint64(delta.shape[2]), 0.0
     for k in range(np.uint64(len(weights))):
-        weight = _update_weight(items, rated, k, delta, how, target)
+        weight = weights[k]
         if left_out[clients[k]] != 0:
+            weights[k] = 0.0
             continue
         sound = 0.0 <= weight <= how.largest_weight and weight * sizes[k] <= how.largest_statistic
         steps = np.rint(max(within(weight, how.largest_weight), 0.0) * how.weight_scale)
@@ -132,24 +121,5 @@ def add_in_steps(
                         total[row, c] += np.floor(move + chance) if how.by_chance else np.rint(move)
         if not sound:
             how.clipped[clients[k]] = 1
-        weights[k] = weight
         all_weights += steps
     return all_weights
-
-
-@section
-def _update_weight(items: Any, rated: Any, k: Any, delta: Any, how: Any, target: Any) -> float:
-    """w of one update: by its distance to the global step, or 1. A section, since exact kernels must sum in order."""
-    weight, distance, own_step, n = 1.0, 0.0, 0.0, 0
-    if how.distances:
-        step, step_sizes, width = target.step, target.step_sizes, np.uint64(delta.shape[2])
-        for j in range(np.uint64(items.shape[1])):
-            if items[k, j] >= 0 and (rated[k, j] or not how.rated_rows_only):
-                row = np.uint64(items[k, j])
-                own_step += step_sizes[row]
-                n += 1
-                for c in range(width):
-                    gap = delta[k, j, c] - step[row, c]
-                    distance += gap * gap
-        weight = weight_at(distance, own_step, n, how, target.whole_step)
-    return weight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fedrecplus.settings import Annotated, Settings, text
 
 __all__ = [
     "Aggregation",
+    "ByDistance",
     "RobustAggregation",
     "WeightSettings",
     "WeightedAggregation",
@@ -42,6 +43,21 @@ class WeightSettings(Settings):
 
 
 W = TypeVar("W", bound=WeightSettings)
+
+
+class ByDistance(NamedTuple):
+    """w = unit · D^(−τ), D a squared distance from the last step, bounded from below."""
+
+    rows: str = "mean-own"
+    """that D runs over"""
+    temperature: float = 0.0
+    """τ; with 0 all clients weigh the same"""
+    bound: float = 0.0
+    """D is at least this share of the step's size"""
+    smallest: float = 0.0
+    """D is at least this"""
+    unit: float = 1.0
+    """factor on every weight, which everybody knows"""
 
 
 class Aggregation(Part[S]):
@@ -98,8 +114,12 @@ class WeightedAggregation(Aggregation[W]):
     """weights that no upload has a say in: whoever gives them need not see any"""
 
     @abstractmethod
-    def weight(self, items: Items, delta: Array, broadcast: Broadcast) -> float:
-        """One client's weight, positive."""
+    def weight(self, items: Items, delta: Array, broadcast: Broadcast) -> Any:
+        """A client's weight, positive: from its items (…, n) and how their rows moved (…, n, columns)."""
+
+    def by_distance(self, broadcast: Broadcast) -> ByDistance | None:
+        """The weights in numbers, where they follow from distances to the last step: for fused kernels of a model."""
+        return None
 
     @property
     def needs_uploads(self) -> bool:

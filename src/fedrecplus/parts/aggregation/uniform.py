@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
+from fedrecplus.arrays import zeros
+from fedrecplus.parts.aggregation import ByDistance, WeightedAggregation, WeightSettings
 from fedrecplus.protocol import Broadcast
 
 
@@ -14,6 +17,10 @@ class Uniform(WeightedAggregation[WeightSettings]):
 
     CONSTANT = True
 
-    def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> float:
+    def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> Any:
         """w = 1. After: Lin, Pan, Ming 2020 (FedRec), McMahan et al. 2017 (FedAvg)."""
-        return 1.0
+        return zeros(items.shape[:-1], delta) + 1.0
+
+    def by_distance(self, broadcast: Broadcast) -> ByDistance:
+        """Distances have no say. Ours: fused kernels give every client the same weight then."""
+        return ByDistance()

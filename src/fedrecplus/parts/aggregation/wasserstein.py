@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import remember_last
+from fedrecplus.arrays import namespace, remember_last, rows_of
 from fedrecplus.errors import UserError
-from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
+from fedrecplus.parts.aggregation import ByDistance, WeightedAggregation, WeightSettings
 from fedrecplus.parts.aggregation._covariance import full_trace, update_variance
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number, text
@@ -87,7 +87,7 @@ class Wasserstein(WeightedAggregation[Settings]):
         """No honest client has a greater one."""
         return float(SMALLEST**-self.settings.temperature)
 
-    def weight(self, items: Items, delta: Array, broadcast: Broadcast) -> float:
+    def weight(self, items: Items, delta: Array, broadcast: Broadcast) -> Any:
         """w = D^(−τ), D the squared distance between the client's update and the global step.
 
         With τ = 1 the normalised weights are p*.
@@ -96,15 +96,16 @@ class Wasserstein(WeightedAggregation[Settings]):
         Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0; where clients
         weigh themselves, a factor that cancels (``public_scale``).
         """
-        step = broadcast.last_step.astype(np.float64, copy=False)
-        unit, smallest = public_scale(step, self.settings)
-        least = self.settings.bound * _over_rows(items, step_squares(step), self.settings)
-        D = max(
-            distance(items, delta, step, broadcast.last_covariance.astype(np.float64, copy=False), self.settings),
-            least,
-            smallest,
-        )
-        return float(unit * D**-self.settings.temperature)
+        how, step = self.by_distance(broadcast), broadcast.last_step
+        least = how.bound * _over_rows(items, rows_of(step_squares(step), items), step, self.settings)
+        D = distance(items, delta, step, broadcast.last_covariance, self.settings)
+        xp = namespace(least)
+        return how.unit * xp.maximum(xp.maximum(D, least), how.smallest) ** -how.temperature
+
+    def by_distance(self, broadcast: Broadcast) -> ByDistance:
+        """As the settings say, in a unit that everybody knows. Ours: see ``public_scale``."""
+        unit, smallest = public_scale(broadcast.last_step, self.settings)
+        return ByDistance(self.settings.rows, self.settings.temperature, self.settings.bound, smallest, unit)
 
 
 def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, float]:
@@ -116,44 +117,55 @@ def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, fl
 
     Ours: integers modulo 2³² need a bound on weights that no honest client exceeds.
     """
-    step, tau = last_step.astype(np.float64, copy=False), settings.temperature
-    squares = step_squares(step)
-    size = float(squares.sum() if settings.rows == "table" else squares.mean())
+    tau, squares = settings.temperature, step_squares(last_step)
+    xp = namespace(squares)
+    size = float(xp.sum(squares) if settings.rows == "table" else xp.mean(squares))
     if settings.weigh_on != "client" or tau == 0.0 or not 0.0 < size < np.inf:
         return 1.0, SMALLEST
     nearest = max(size * LARGEST ** (-1.0 / tau), float(np.finfo(np.float64).tiny))
-    return size**tau / max(1.0, float(np.abs(step).max())), nearest
+    return size**tau / max(1.0, float(xp.max(xp.abs(last_step)))), nearest
 
 
-def distance(items: Items, delta: Array, step: Array, covariance: Array, settings: Settings) -> float:
+def distance(items: Items, delta: Array, step: Array, covariance: Array, settings: Settings) -> Any:
     """D = ‖Kη_L μ_u − η μ_g‖² + tr(M²); the client's whole update Δ is Kη_L μ_u, the applied step is η μ_g.
 
     Paper: Eq. (18)
     """
-    squares = step_squares(step).copy()
-    squares[items] = _squares(delta - step[items])
+    squares = _squares(delta - rows_of(step, items))
+    if settings.covariance == "none":
+        return _over_rows(items, squares, step, settings)
+    table = step_squares(step).copy()
+    table[items] = squares
     if settings.covariance == "full":
-        squares += full_trace(items, delta, covariance, settings.batch_size)
-    elif settings.covariance == "diagonal":
+        table += full_trace(items, delta, covariance, settings.batch_size)
+    else:
         own = np.zeros_like(step)
         own[items] = update_variance(delta, settings.batch_size)
-        squares += _squares(np.sqrt(own) - np.sqrt(covariance))
-    return _over_rows(items, squares, settings)
+        table += _squares(np.sqrt(own) - np.sqrt(covariance))
+    return table.sum() if settings.rows == "table" else _over_rows(items, table[items], step, settings)
 
 
-def _over_rows(items: Items, squares: Array, settings: Settings) -> float:
-    """A sum over the rows that the settings name. Ours: the paper leaves open which rows a sparse update has."""
-    if settings.rows == "table":
-        return float(squares.sum())
-    return float(squares[items].sum() if settings.rows == "own" else squares[items].mean())
+def _over_rows(items: Items, own: Array, step: Array, settings: Settings) -> Any:
+    """A sum over the rows that the settings name: own ones (…, n) and, of the whole table, the step's other rows.
+
+    Ours: the paper leaves open which rows a sparse update has.
+    """
+    xp, present = namespace(own), items >= 0
+    total = xp.sum(xp.where(present, own, 0.0), axis=-1)
+    if settings.rows == "own":
+        return total
+    if settings.rows == "mean-own":
+        return total / xp.clip(xp.sum(present, axis=-1), 1, None)
+    squares = step_squares(step)
+    return total + (xp.sum(squares) - xp.sum(rows_of(squares, items), axis=-1))
 
 
 @remember_last
-def step_squares(step: Array) -> Array:
+def step_squares(step: NDArray[Any]) -> Array:
     """‖step_i‖² of every row, once for all clients of a round."""
     return _squares(step)
 
 
-def _squares(table: Array) -> Array:
-    squares: Array = (table**2).sum(axis=1)
-    return squares
+def _squares(rows: NDArray[Any]) -> Array:
+    xp = namespace(rows)
+    return xp.sum(xp.astype(rows, xp.float64) ** 2, axis=-1)  # type: ignore[no-any-return]

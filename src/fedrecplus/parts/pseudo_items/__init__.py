@@ -10,10 +10,10 @@ import numpy as np
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
 from fedrecplus.parts.part import Part
-from fedrecplus.parts.pseudo_items._sets import Items, SetSettings, in_wholes, size_class
+from fedrecplus.parts.pseudo_items._sets import Count, Items, SetSettings, candidates, in_wholes, size_class
 from fedrecplus.protocol import Broadcast, PublicItems
 
-__all__ = ["PseudoItems", "SetSettings", "in_wholes", "size_class"]
+__all__ = ["Count", "Items", "PseudoItems", "SetSettings", "candidates", "in_wholes", "size_class"]
 
 D = TypeVar("D", bound=SetSettings)
 
@@ -29,8 +29,8 @@ class PseudoItems(Part[D]):
     """what an attacker who knows the rule may assume of it; None: whatever serves the attacker best"""
 
     @abstractmethod
-    def select(self, count: int, device: Device, broadcast: Broadcast) -> Items:
-        """``count`` unrated items, ascending, each once."""
+    def select(self, count: Count, device: Device, broadcast: Broadcast) -> Items:
+        """``count`` unrated items, ascending, each once; of many clients, a line for each with −1 after the last."""
 
     def extra_rows(self, public: PublicItems) -> tuple[Items, int]:
         """Items of which everybody sees why an upload with one of them has more rows, and how many more."""

@@ -10,20 +10,33 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import (
+    NOTHING,
+    cumulative,
+    greatest,
+    like,
+    marked,
+    namespace,
+    numbers,
+    own_values,
+    places_of,
+    rows_of,
+    subkey,
+    uniform,
+)
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
-from fedrecplus.parts.pseudo_items._sets import set_key
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
+from fedrecplus.parts.pseudo_items._sets import candidates, kernels, set_key
 from fedrecplus.parts.similarity import DECIMALS, similarity, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import Key, keys, subkey, uniform
 
-Items = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 class Settings(SetSettings):
@@ -46,7 +59,7 @@ class Grouped(PseudoItems[Settings]):
 
     ATTACKER = OfPseudoItems(popularity=0.3, co_occurrence="neither")
 
-    def select(self, count: int, device: Device, broadcast: Broadcast) -> Items:
+    def select(self, count: Count, device: Device, broadcast: Broadcast) -> Items:
         """The unrated items of all groups that hold a rated one; then whole other groups, until there are ``count``.
 
         Other groups are wanted where a client rated several items of a group or fills a size class. Each is about as
@@ -54,17 +67,20 @@ class Grouped(PseudoItems[Settings]):
         and so is larger, is none of them while there are others: a part of a group would be told for a decoy.
         Ours: a set that is drawn for each client by itself is told by which items go together in everybody's sets.
         """
-        group = groups(broadcast.public, self.settings)
-        touched = np.unique(group[device.items])
-        unrated = np.ones(len(group), dtype=bool)
-        unrated[device.items] = False
-        chosen = np.flatnonzero(unrated & np.isin(group, touched))
+        partition = partition_of(broadcast.public, self.settings)
+        group = numbers(partition.group, device.items)
+        xp, unrated, wanted = candidates(count, device.items, len(group))
         key = set_key(device.secret, self.settings, broadcast.round)
-        if len(chosen) > count:
-            # ρ is less than a group needs, so some rated items get no decoy
-            return np.sort(chosen[np.argsort(keys(subkey(key, "few"), chosen), kind="stable")[:count]])
-        more = _decoy_groups(count - len(chosen), touched, group, broadcast.public, key, self.settings)
-        return np.sort(np.concatenate([chosen, more]))
+        groups_of_rated = xp.where(device.items >= 0, rows_of(group, device.items), NOTHING)
+        touched = marked(groups_of_rated, len(partition.years))
+        chosen = unrated & touched[..., group]
+        many = xp.sum(chosen, axis=-1) > wanted
+        if bool(xp.any(many)):  # ρ is less than a group needs, so some rated items get no decoy
+            draws = uniform(subkey(key, "few"), numbers(np.arange(len(group)), group))
+            few = greatest(xp.where(chosen, -draws, -2.0), wanted)
+            chosen = xp.where(many[..., None], few, chosen)
+        chosen = add_decoys(chosen, touched, wanted, key, partition, self.settings)
+        return places_of(chosen, int(xp.max(wanted)))
 
     @property
     def whole_rows(self) -> int:
@@ -76,13 +92,13 @@ class Grouped(PseudoItems[Settings]):
 
         Ours: without them the last of the other groups would have to be cut, and who cuts shows a decoy.
         """
-        group = groups(public, self.settings)
+        group = partition_of(public, self.settings).group
         last = np.flatnonzero(group == group.max())
         return last, len(last) % group_size(self.settings)
 
     def public_groups(self, public: PublicItems) -> Items:
         """The partition."""
-        return groups(public, self.settings)
+        return partition_of(public, self.settings).group
 
 
 def group_size(settings: Settings) -> int:
@@ -96,7 +112,36 @@ def group_size(settings: Settings) -> int:
     return 1 + max(1, math.ceil(settings.ratio))
 
 
+class Partition(NamedTuple):
+    """All items in groups, which follow each other in order of popularity."""
+
+    group: Items
+    """of each item"""
+    order: Items
+    """items group by group, ascending within each"""
+    starts: Items
+    """where each group begins in that order, with the end as a last"""
+    content: NDArray[np.float64]
+    """unit rows of each group's first item in the catalogue: it stands for the group where groups are compared"""
+    years: Items
+    """of these items; 0 where not known, and where there is no catalogue"""
+    window: int
+    """among how many groups next in popularity a decoy is chosen: without a catalogue all are alike"""
+    last_is_larger: bool
+
+
 @functools.lru_cache(maxsize=4)  # a round of the reference asks once for every client
+def partition_of(public: PublicItems, settings: Settings) -> Partition:
+    """The groups and what is compared of them. Ours: see ``groups``."""
+    group = groups(public, settings)
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(int(group.max()) + 2))
+    catalogue, leaders = public.content.shape[1] or len(public.years), order[starts[:-1]]
+    years = public.years if len(public.years) else np.zeros(len(group), np.int64)
+    window, larger = settings.decoy_window if catalogue else 1, len(group) % group_size(settings) > 0
+    return Partition(group, order, starts, unit_rows(public.content[leaders]), years[leaders], window, larger)
+
+
 def groups(public: PublicItems, settings: Settings) -> Items:
     """The group of each item: groups follow each other in order of popularity; the last takes what is left over.
 
@@ -104,13 +149,14 @@ def groups(public: PublicItems, settings: Settings) -> Items:
     Ours: a public partition, so that all clients draw the same line around an item.
     """
     items, size, window = len(public.popularity), group_size(settings), settings.window
-    level = np.log1p(public.popularity.astype(np.float64))
+    level, content = np.log1p(public.popularity.astype(np.float64)), unit_rows(public.content)
+    years = public.years if len(public.years) else np.zeros(items, np.int64)
     coming = np.lexsort((np.arange(items), -public.popularity)).tolist()
     group = np.empty(items, dtype=np.int64)
     waiting, at, number_of_group = coming[: window + 1], min(window + 1, items), 0
     while len(waiting) + items - at >= 2 * size or number_of_group == 0:
         leader, others = waiting[0], np.array(waiting[1:], dtype=np.int64)
-        alike = likeness(public, np.array([leader]), others, settings)[0]
+        alike = likeness(content[[leader]], years[[leader]], content[others], years[others], settings)
         cost = settings.popularity_cost * (level[leader] - level[others]) - alike
         taken = {leader, *others[np.argsort(np.round(cost, DECIMALS), kind="stable")[: size - 1]].tolist()}
         group[list(taken)] = number_of_group
@@ -122,59 +168,58 @@ def groups(public: PublicItems, settings: Settings) -> Items:
     return group
 
 
-def members(group: Items) -> tuple[Items, Items]:
-    """Items group by group, ascending within each, and the place where each group begins, with the end as a last.
-
-    >>> order, starts = members(np.array([1, 0, 1]))
-    >>> order.tolist(), starts.tolist()
-    ([1, 0, 2], [0, 1, 3])
-
-    Ours: the first of a group stands for it where groups are compared.
-    """
-    order = np.argsort(group, kind="stable")
-    return order, np.searchsorted(group[order], np.arange(int(group.max()) + 2))
-
-
-def decoy_window(public: PublicItems, settings: Settings) -> int:
-    """Among how many groups next in popularity a decoy is chosen. Ours: without a catalogue all are alike."""
-    return settings.decoy_window if public.content.shape[1] or len(public.years) else 1
-
-
-def likeness(public: PublicItems, first: Items, second: Items, settings: Settings) -> NDArray[np.float64]:
-    """How alike items are by the catalogue: cosine of contents, and whether they are of the same year, softly.
+def likeness(content: Any, year: Any, others: Any, years: Any, settings: Settings) -> Any:
+    """How alike an item (…, 1) and others (…, n) are by the catalogue: cosine of contents, and the same year, softly.
 
     Without a catalogue all are alike. Ours: what an attacker can tell about a client's taste from its other rows.
     """
-    alike = similarity(unit_rows(public.content[first]), unit_rows(public.content[second]))
-    if len(public.years):
-        one, other = public.years[first][:, None].astype(np.float64), public.years[second]
-        alike += settings.year_weight * np.where((one > 0) & (other > 0), np.exp(-0.25 * (one - other) ** 2), 0.0)
-    return np.round(alike, DECIMALS)
+    xp = namespace(content)
+    apart = xp.astype(year - years, xp.float64)
+    same = xp.where((year > 0) & (years > 0), xp.exp(-0.25 * apart**2), 0.0)
+    alike = similarity(content, others)[..., 0, :] + settings.year_weight * same
+    return xp.round(alike * 10.0**DECIMALS) / 10.0**DECIMALS
 
 
-def _decoy_groups(count: int, touched: Items, group: Items, public: PublicItems, key: Key, settings: Settings) -> Items:
-    """Items of whole untouched groups, each alike to a touched one drawn at random and about as popular."""
-    order, starts = members(group)
-    left = np.ones(len(starts) - 1, dtype=bool)
-    left[touched] = False
-    last = len(left) - 1
-    held_back = bool(left[last]) and len(group) % group_size(settings) > 0
-    left[last] &= not held_back
-    chosen: list[Items] = []
-    found, draw = 0, 0
-    while found < count and (held_back or left.any()):
-        if not left.any():
-            left[last], held_back = True, False
-        anchor, side = uniform(subkey(key, "groups"), np.array([2 * draw, 2 * draw + 1]))
-        middle = int(touched[int(anchor * len(touched))])
-        free = np.flatnonzero(left)
-        # of two equally near, the side decides
-        distance = np.abs(free - middle) + np.where((free < middle) == (side < 0.5), 0.0, 0.5)
-        near = free[np.argsort(distance, kind="stable")[: decoy_window(public, settings)]]
-        leaders = likeness(public, order[starts[[middle]]], order[starts[near]], settings)[0]
-        best = int(near[(leaders + settings.noise * uniform(subkey(key, "alike", draw), near)).argmax()])
-        left[best] = False
-        chosen.append(order[starts[best] : starts[best + 1]][: count - found])
-        found += len(chosen[-1])
-        draw += 1
-    return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)
+def add_decoys(chosen: Mask, touched: Mask, wanted: Items, key: Any, partition: Partition, settings: Settings) -> Mask:
+    """Items of whole untouched groups besides, each alike to a touched one drawn at random and about as popular.
+
+    Ours: see ``Grouped.select``.
+    """
+    xp = namespace(chosen)
+    if isinstance(chosen, np.ndarray) and chosen.ndim > 1:
+        kernels().add_decoys(touched, wanted, key, partition, settings.year_weight, settings.noise, chosen)
+        return chosen
+    group, last = numbers(partition.group, chosen), touched.shape[-1] - 1
+    is_last = numbers(np.arange(last + 1), chosen) == last
+    held_back = ~touched[..., last] & partition.last_is_larger
+    left, step = ~touched & ~(is_last & held_back[..., None]), 0
+    while bool(xp.any(missing := wanted - xp.sum(chosen, axis=-1))):
+        released = held_back & ~xp.any(left, axis=-1)
+        left, held_back = left | (is_last & released[..., None]), held_back & ~released
+        decoy = decoy_of(left, touched, key, step, partition, settings)
+        of_decoy = (group == decoy) & (missing > 0)[..., None]
+        chosen = chosen | (of_decoy & (cumulative(of_decoy) <= missing[..., None]))
+        left, step = left & ~marked(decoy, last + 1), step + 1
+    return chosen
+
+
+def decoy_of(left: Mask, touched: Mask, key: Any, step: int, partition: Partition, settings: Settings) -> Items:
+    """The group (…, 1) most alike to one touched, by the catalogue and a secret draw, of those nearest in popularity.
+
+    Ours: of two equally near, a draw decides.
+    """
+    xp, ranks = namespace(left), numbers(np.arange(left.shape[-1]), left)
+    draws = uniform(subkey(key, "groups"), numbers([2 * step, 2 * step + 1], left))
+    anchor, below_first = draws[..., :1], draws[..., 1:] < 0.5
+    nth = xp.astype(anchor * xp.sum(touched, axis=-1)[..., None], xp.int64)
+    middle = xp.argmax(xp.astype(cumulative(touched) > nth, xp.int64), axis=-1)[..., None]
+    distance = xp.abs(ranks - middle) + xp.where((ranks < middle) == below_first, 0.0, 0.5)
+    near = left & greatest(xp.where(left, -distance, -np.inf), partition.window)
+    window = places_of(near, partition.window)
+    content, years = like(partition.content, draws), numbers(partition.years, left)
+    leader, others = ((rows_of(content, each), rows_of(years, each)) for each in (middle, window))
+    scores = likeness(*leader, *others, settings) + settings.noise * uniform(subkey(key, "alike", step), window)
+    scores = xp.where(window >= 0, scores, -10.0)
+    best = scores == xp.max(scores, axis=-1)[..., None]
+    nearest = xp.argmin(xp.where(best, own_values(distance, window), np.inf), axis=-1)[..., None]
+    return own_values(window, nearest)

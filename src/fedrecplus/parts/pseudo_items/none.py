@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedrecplus.device import Device
-from fedrecplus.parts.pseudo_items import PseudoItems
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems
 from fedrecplus.protocol import Broadcast
 
 
@@ -17,6 +14,6 @@ class NoPseudoItems(PseudoItems[Any]):
 
     HIDES = False
 
-    def select(self, count: int, device: Device, broadcast: Broadcast) -> NDArray[np.int64]:
+    def select(self, count: Count, device: Device, broadcast: Broadcast) -> Items:
         """Nothing. Paper: Section "Problem Setup"."""
-        return np.empty(0, dtype=np.int64)
+        return device.items[..., :0]

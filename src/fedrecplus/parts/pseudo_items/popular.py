@@ -7,12 +7,9 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
 from fedrecplus.parts.pseudo_items._sets import draw_unrated, set_key
 from fedrecplus.protocol import Broadcast
-
-PATIENCE = 16
-"""after this many draws per item, the rest is drawn uniformly: a client may have rated all that is popular"""
 
 
 class Popular(PseudoItems[SetSettings]):
@@ -20,19 +17,13 @@ class Popular(PseudoItems[SetSettings]):
 
     ATTACKER = OfPseudoItems(popularity=0.1, co_occurrence="neither")
 
-    def select(self, count: int, device: Device, broadcast: Broadcast) -> NDArray[np.int64]:
+    def select(self, count: Count, device: Device, broadcast: Broadcast) -> Items:
         """In proportion to popularity, without replacement.
 
         Ours: hides the set from an attacker who knows what is popular, as random items do not.
         """
-        shares = cumulative(broadcast.public.popularity)
-        items = len(broadcast.V)
-
-        def item_of(numbers: NDArray[np.int64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-            by_popularity = np.searchsorted(shares, draws, side="right")
-            return np.where(numbers < PATIENCE * items, by_popularity, (draws * items).astype(np.int64))
-
-        return draw_unrated(count, device.items, items, set_key(device.secret, self.settings, broadcast.round), item_of)
+        key, shares = set_key(device.secret, self.settings, broadcast.round), cumulative(broadcast.public.popularity)
+        return draw_unrated(count, device.items, len(broadcast.V), key, shares)
 
 
 def cumulative(popularity: NDArray[np.int64]) -> NDArray[np.float64]:

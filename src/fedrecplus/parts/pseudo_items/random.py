@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
 from fedrecplus.parts.pseudo_items._sets import draw_unrated, set_key
 from fedrecplus.protocol import Broadcast
 
@@ -17,11 +14,7 @@ class Random(PseudoItems[SetSettings]):
 
     ATTACKER = OfPseudoItems(popularity=1.0, co_occurrence="rated")
 
-    def select(self, count: int, device: Device, broadcast: Broadcast) -> NDArray[np.int64]:
+    def select(self, count: Count, device: Device, broadcast: Broadcast) -> Items:
         """Uniform without replacement. After: Lin, Pan, Ming 2020 (FedRec)."""
-        items = len(broadcast.V)
-
-        def item_of(numbers: NDArray[np.int64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-            return (draws * items).astype(np.int64)
-
-        return draw_unrated(count, device.items, items, set_key(device.secret, self.settings, broadcast.round), item_of)
+        key = set_key(device.secret, self.settings, broadcast.round)
+        return draw_unrated(count, device.items, len(broadcast.V), key)

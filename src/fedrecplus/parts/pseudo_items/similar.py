@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import greatest, places_of
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
-from fedrecplus.parts.similarity import similarity
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
+from fedrecplus.parts.pseudo_items._sets import candidates
+from fedrecplus.parts.similarity import likeness_to_rated
 from fedrecplus.protocol import Broadcast
 
 
@@ -18,16 +17,11 @@ class Similar(PseudoItems[SetSettings]):
     NEEDS = frozenset({"features"})
     ATTACKER = OfPseudoItems(popularity=0.3, co_occurrence="pseudo", most_similar=True)
 
-    def select(self, count: int, device: Device, broadcast: Broadcast) -> NDArray[np.int64]:
+    def select(self, count: Count, device: Device, broadcast: Broadcast) -> Items:
         """The top k unrated items by their greatest cosine with a rated one; ties go to the lower item number.
 
         Paper: Section "Feature similarity for pseudo items", Algorithm 1, line 3
         """
-        items = len(broadcast.V)
-        unrated = np.setdiff1d(np.arange(items), device.items)
-        if count >= len(unrated):
-            return unrated
-        # the least cosine there is, for a client that rated nothing
-        scores = similarity(broadcast.features[unrated], broadcast.features[device.items]).max(axis=1, initial=-1.0)
-        best_first = np.lexsort((unrated, -scores))
-        return np.sort(unrated[best_first[:count]])
+        xp, unrated, wanted = candidates(count, device.items, len(broadcast.V))
+        scores = xp.where(unrated, likeness_to_rated(broadcast.features, device.items), -2.0)
+        return places_of(greatest(scores, wanted), int(xp.max(wanted)))

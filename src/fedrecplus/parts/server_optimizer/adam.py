@@ -34,4 +34,4 @@ class Adam(ServerOptimizer[Settings]):
         done = round_number + 1
         unbiased_first = first / (1.0 - self.settings.momentum**done)
         unbiased_second = second / (1.0 - self.settings.second_momentum**done)
-        return self.rate * unbiased_first / (np.sqrt(unbiased_second) + _SMALL), [first, second]
+        return self.rate * unbiased_first / (unbiased_second**0.5 + _SMALL), [first, second]

@@ -11,7 +11,6 @@ from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.part import Part
 from fedrecplus.parts.virtual_ratings._scale import (
-    TIE,
     Array,
     FillSettings,
     Items,
@@ -21,7 +20,7 @@ from fedrecplus.parts.virtual_ratings._scale import (
 )
 from fedrecplus.protocol import Broadcast
 
-__all__ = ["TIE", "FillSettings", "Predict", "VirtualRatings", "kept_round", "put_on_scale"]
+__all__ = ["Array", "FillSettings", "Items", "Predict", "VirtualRatings", "kept_round", "put_on_scale"]
 
 F = TypeVar("F", bound=FillSettings)
 
@@ -36,7 +35,7 @@ class VirtualRatings(Part[F]):
 
     @abstractmethod
     def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
-        """A rating for each item in standard units; ``predict`` are the client's own predictions."""
+        """A rating for each item (…, n) in standard units; ``predict`` are the clients' own predictions."""
 
     @property
     def draws_copies(self) -> bool:

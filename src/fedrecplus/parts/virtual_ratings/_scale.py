@@ -7,9 +7,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import namespace, subkey, uniform
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.device import Device
-from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, text
 from fedrecplus.settings import Settings as _Settings
 
@@ -41,16 +41,17 @@ def put_on_scale(ratings: Array, items: Items, device: Device, settings: FillSet
     Stochastic rounding goes up with the probability that makes the mean right. Ours: a value off the scale tells the
     server that the item is not really rated.
     """
-    clipped = np.clip(ratings, STANDARD_LOW, STANDARD_HIGH)
+    xp = namespace(ratings)
+    threshold: Array | float = 0.5
+    clipped: Array = xp.clip(ratings, STANDARD_LOW, STANDARD_HIGH)
     if settings.rounding == "none":
         return clipped
-    levels = (clipped - STANDARD_LOW) / device.step
-    threshold = np.full(len(items), 0.5)
+    levels = xp.astype(clipped - STANDARD_LOW, xp.float64) / device.step
     if settings.rounding == "stochastic":
         threshold = uniform(subkey(device.secret, "rounding", kept_round(settings, round_number)), items)
-    below = np.floor(levels)
+    below = xp.floor(levels)
     rounded = below + (levels - below > threshold + TIE)
-    return np.asarray(np.clip(STANDARD_LOW + device.step * rounded, STANDARD_LOW, STANDARD_HIGH))
+    return xp.clip(STANDARD_LOW + device.step * rounded, STANDARD_LOW, STANDARD_HIGH)  # type: ignore[no-any-return]
 
 
 def kept_round(settings: FillSettings, round_number: int) -> int:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import cumulative, like, namespace, own_values, rows_of, subkey, uniform
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.similarity import similarity
-from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings, kept_round
+from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings, kept_round
 from fedrecplus.protocol import Broadcast
-from fedrecplus.randomness import subkey, uniform
 
 
 class Settings(FillSettings):
@@ -30,35 +27,27 @@ class Drawn(VirtualRatings[Settings]):
     NEEDS = frozenset({"features", "averages"})
     ATTACKER = OfVirtualRatings(residual=0.0, copied="drawn")
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
-    ) -> NDArray[np.float64]:
+    def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
         """r'_j = r_i for a rated i drawn with probability ∝ exp(cos/temperature − (difference of averages)²/2 width²).
 
         Ours: virtual ratings spread like the client's real ones around what everybody expects of an item, they are on
         the scale by themselves, and only likely, not certain, to equal a neighbour's.
         """
-        shares = np.cumsum(self.copy_weights(items, device.items, broadcast), axis=1)
-        key = subkey(device.secret, "drawn", kept_round(self.settings, broadcast.round))
-        draws = uniform(key, items)[:, None] * shares[:, -1:]
-        places = np.minimum((shares <= draws).sum(axis=1), len(device.items) - 1)
-        return np.asarray(device.ratings[places])
+        xp = namespace(items)
+        shares = cumulative(self.copy_weights(items, device.items, broadcast))
+        draws = uniform(subkey(device.secret, "drawn", kept_round(self.settings, broadcast.round)), items)
+        places = xp.sum(shares <= (draws * shares[..., -1])[..., None], axis=-1)
+        last = xp.sum(device.items >= 0, axis=-1)[..., None] - 1
+        return own_values(device.ratings, xp.minimum(places, last))
 
-    def copy_weights(
-        self, items: NDArray[np.int64], rated: NDArray[np.int64], broadcast: Broadcast
-    ) -> NDArray[np.float64]:
-        """How often each item's rating is that of each rated one, up to a factor per item. Ours: see ``softened``."""
-        averages = broadcast.public.averages()
-        cosines = similarity(broadcast.features[items], broadcast.features[rated])
-        return softened(cosines, averages[items], averages[rated], self.settings)
+    def copy_weights(self, items: Items, rated: Items, broadcast: Broadcast) -> Array:
+        """How often each item's rating is that of each rated one, up to a factor per item.
 
-
-def softened(
-    cosines: NDArray[np.float64],
-    averages: NDArray[np.float64],
-    rated_averages: NDArray[np.float64],
-    settings: Settings,
-) -> NDArray[np.float64]:
-    """exp((cos − 1)/temperature − (difference of averages)²/2 width²): 1 for twins. Ours: a softened nearest."""
-    apart = (averages[:, None] - rated_averages) / settings.width
-    return np.asarray(np.exp((cosines - 1.0) / settings.temperature - 0.5 * apart**2))
+        exp((cos − 1)/temperature − (difference of averages)²/2 width²): 1 for twins. Ours: a softened nearest.
+        """
+        features, settings = broadcast.features, self.settings
+        xp, averages = namespace(features), like(broadcast.public.averages(), features)
+        cosines = similarity(rows_of(features, items), rows_of(features, rated))
+        apart = (rows_of(averages, items)[..., None] - rows_of(averages, rated)[..., None, :]) / settings.width
+        weights = xp.exp((cosines - 1.0) / settings.temperature - 0.5 * apart**2)
+        return xp.where((rated >= 0)[..., None, :], weights, 0.0)  # type: ignore[no-any-return]

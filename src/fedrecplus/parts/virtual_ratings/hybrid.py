@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
+from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
+from fedrecplus.parts.virtual_ratings.user_average import UserAverage
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
 
@@ -27,13 +25,11 @@ class Hybrid(VirtualRatings[Settings]):
 
     ATTACKER = OfVirtualRatings(residual=1.5)
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
-    ) -> NDArray[np.float64]:
+    def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
         """User average while t ≤ T_predict, then U'·V, U' being U after T_local more steps with V fixed.
 
         After: Lin, Pan, Ming 2020 (FedRec), hybrid filling
         """
         if broadcast.round < self.settings.predict_after:
-            return np.full(len(items), device.ratings.mean())
+            return UserAverage().fill(items, device, broadcast, predict)
         return predict(items, self.settings.local_steps)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import own_values
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.similarity import similarity
-from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
+from fedrecplus.parts.similarity import nearest_rated
+from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
 from fedrecplus.protocol import Broadcast
 
 
@@ -18,12 +16,9 @@ class Nearest(VirtualRatings[FillSettings]):
     NEEDS = frozenset({"features"})
     ATTACKER = OfVirtualRatings(residual=-0.5, copied="nearest")
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
-    ) -> NDArray[np.float64]:
+    def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
         """r'_j = r_i for the rated i with the greatest cosine; ties go to the lower item number.
 
         Paper: Section "Feature similarity for pseudo items"
         """
-        likeness = similarity(broadcast.features[items], broadcast.features[device.items])
-        return np.asarray(device.ratings[likeness.argmax(axis=1)])
+        return own_values(device.ratings, nearest_rated(broadcast.features, items, device.items))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
+from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
 from fedrecplus.protocol import Broadcast
 
 
@@ -16,8 +13,6 @@ class Predicted(VirtualRatings[FillSettings]):
 
     ATTACKER = OfVirtualRatings(residual=1.5)
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
-    ) -> NDArray[np.float64]:
+    def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
         """r' = U·V. After: Lin, Pan, Ming 2020 (FedRec), hybrid filling without its extra local steps."""
         return predict(items)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
+from fedrecplus.arrays import namespace, numbers
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
+from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
 from fedrecplus.protocol import Broadcast
 
 
@@ -16,8 +16,14 @@ class UserAverage(VirtualRatings[FillSettings]):
 
     ATTACKER = OfVirtualRatings(residual=0.5)
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
-    ) -> NDArray[np.float64]:
+    def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
         """r' = mean of the client's ratings. After: Lin, Pan, Ming 2020 (FedRec), user averaging."""
-        return np.full(len(items), device.ratings.mean())
+        means: Array = namespace(items).broadcast_to(mean_of_rated(device.ratings, device)[..., None], items.shape)
+        return means
+
+
+def mean_of_rated(values: Array, device: Device) -> Any:
+    """The mean of something of each client's rated items, 0 where there are none. Ours: a batch is padded."""
+    xp, given = namespace(values), device.items >= 0
+    count = xp.maximum(xp.count_nonzero(given, axis=-1), numbers(1, device.items))
+    return xp.sum(xp.where(given, values, 0.0), axis=-1) / count

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import namespace, product, rows_of
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.similarity import similarity
-from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
+from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
+from fedrecplus.parts.virtual_ratings.user_average import mean_of_rated
 from fedrecplus.protocol import Broadcast
 
 
@@ -18,17 +17,15 @@ class Weighted(VirtualRatings[FillSettings]):
     NEEDS = frozenset({"features"})
     ATTACKER = OfVirtualRatings(residual=1.0)
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
-    ) -> NDArray[np.float64]:
+    def fill(self, items: Items, device: Device, broadcast: Broadcast, predict: Predict) -> Array:
         """r'_j = Σ s_ij r_i / Σ s_ij over rated i with s_ij > 0; the user average where there are none.
 
         Ours: a reading of the paper's "virtual rates … based on latent relationships", less noisy than one neighbour
         """
-        weights = np.maximum(similarity(broadcast.features[items], broadcast.features[device.items]), 0.0)
-        total = weights.sum(axis=1)
-        mean = device.ratings.mean()
-        ratings: NDArray[np.float64] = np.divide(
-            weights @ device.ratings, total, out=np.full(len(items), mean), where=total > 0
-        )
-        return ratings
+        features, ratings = broadcast.features, device.ratings
+        xp = namespace(features)
+        cosines = similarity(rows_of(features, items), rows_of(features, device.items))
+        weights = xp.where((device.items >= 0)[..., None, :], xp.clip(cosines, 0.0, None), 0.0)
+        total, mean = xp.sum(weights, axis=-1), mean_of_rated(ratings, device)[..., None]
+        weighted = product(weights, xp.astype(ratings, weights.dtype))
+        return xp.where(total > 0, weighted / xp.where(total > 0, total, 1.0), mean)  # type: ignore[no-any-return]

@@ -42,11 +42,6 @@ class CardSteps(NamedTuple):
     """whether rows may be kept divided by (1 − η_L λ)^k"""
 
 
-def handles(options: mf.Settings) -> bool:
-    """CardSteps over all of a client's rows at once."""
-    return options.batch_size == 0
-
-
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; everybody's U besides."""
     steps, sums = steps_of(some.problem, some.message), some.sums()
@@ -66,19 +61,6 @@ def tables_of(some: Round) -> tuple[Tensor, Tensor, Tensor]:
     """V, U, and where the trained U go."""
     U = to_card(some.private.U)
     return padded(to_card(some.message.V)), U, U.clone()
-
-
-def predict(some: Round, steps: int, out: Tensor) -> None:
-    """Predictions for pseudo items, after so many more U steps over the rated rows with V fixed."""
-    V, U, how = padded(to_card(some.message.V)), to_card(some.private.U), steps_of(some.problem, some.message)
-    known, width = some.rows.ratings, some.message.V.shape[1]
-    for each in some.classes:
-        block = min(each.rows, max(16, NUMBERS_PER_WARP * 8 // V.shape[1]))
-        _steps.predict_longer[(len(each.clients),)](
-            each.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
-            some.rows.pseudo_items, V, U, how.trained, how.numbers, out, steps, width,
-            BLOCK=block, COLUMNS=V.shape[1], num_warps=_warps(block * V.shape[1]),
-        )  # fmt: skip
 
 
 def steps_of(problem: Problem, message: Broadcast) -> CardSteps:

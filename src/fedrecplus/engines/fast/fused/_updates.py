@@ -1,4 +1,4 @@
-"""From errors and pushes to updates: their distance from the last step, and their sums. ``mf.py`` says how."""
+"""From errors and pushes to updates: their distance from the last step, and their sums. ``round.py`` says how."""
 
 from __future__ import annotations
 

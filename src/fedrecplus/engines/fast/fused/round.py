@@ -1,4 +1,4 @@
-"""Kernels of ``parts/model/mf.py``, which serve ``biased-mf`` too: train clients, weigh their updates, add them up."""
+"""Rounds of ``mf`` and ``biased-mf``: train clients, weigh their updates, add them up. See ``parts/model/mf.py``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays.compiling import kernel
+from fedrecplus.device import Device
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
-from fedrecplus.engines.fast.model import _columns, _epochs, _updates
-from fedrecplus.engines.fast.model._training import EpochScratch, Steps
-from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.fused import _columns, _epochs, _updates
+from fedrecplus.engines.fast.fused._training import EpochScratch, Steps
+from fedrecplus.engines.fast.rows import PseudoRows
 from fedrecplus.engines.fast.summing import add_up
 from fedrecplus.engines.fast.weighing import Weighing, weight_at
+from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model import mf
+from fedrecplus.parts.model import Model, mf
 from fedrecplus.protocol import Broadcast, Sums
 
 _gather = _columns.gather
@@ -52,9 +53,9 @@ class FusedTarget(NamedTuple):
         return cls(apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), sizes, float(sizes.sum()))
 
 
-def handles(options: mf.Settings) -> bool:
+def serves(model: Model[Any]) -> bool:
     """Steps over all of a client's rows at once; batches run through the model's own file."""
-    return options.batch_size == 0
+    return isinstance(model, mf.Mf) and model.is_built_in and model.settings.batch_size == 0
 
 
 def train(
@@ -77,15 +78,12 @@ def train(
     return replace(sums, total=sums.total + sums.weights.astype(V.dtype)[:, None] * left), U
 
 
-def predictor(some: Drawing, steps: int) -> Fill:
-    """Predictions of some clients, after so many more U steps over their rated rows."""
-    V, U, sizes, rated = some.message.V, some.private.U, steps_of(some.problem, some.message), some.rated
-
-    def fill(clients: Clients, items: Any, out: Any) -> None:
-        scratch = EpochScratch.of(V, sizes, some.most_rated(clients))
-        predict_longer(clients, rated, items, U, V, steps, sizes, scratch, out)
-
-    return fill
+def predict(problem: Problem, device: Device, message: Broadcast, items: Any, steps: int) -> NDArray[Any]:
+    """Predictions of a batch of clients, after so many more U steps over their rated rows."""
+    V, how, predicted = message.V, steps_of(problem, message), np.zeros(items.shape, message.V.dtype)
+    scratch = EpochScratch.of(V, how, device.items.shape[1])
+    predict_longer(device.items, device.ratings, items, device.U, V, steps, how, scratch, predicted)
+    return predicted
 
 
 def steps_of(problem: Problem, message: Broadcast) -> Steps:
@@ -176,32 +174,23 @@ def train_clients(
 
 @kernel
 def predict_longer(
-    clients: Any,
-    rated: Any,
-    pseudo_items: Any,
-    U: Any,
-    V: Any,
-    more: int,
-    steps: Any,
-    scratch: Any,
-    out: Any,
+    items: Any, ratings: Any, wanted: Any, U: Any, V: Any, more: int, steps: Any, scratch: Any, predicted: Any
 ) -> None:
     """Predictions from a U that was stepped on over the rated rows with V fixed. See ``mf.predict``."""
-    indptr, items, codes, levels = rated.indptr, rated.items, rated.codes, rated.levels
-    pseudo_indptr, mean, rate, decay, trained = rated.pseudo_indptr, steps.mean, steps.rate, steps.decay, steps.trained
+    mean, rate, decay, trained = steps.mean, steps.rate, steps.decay, steps.trained
     own, pull, table = scratch.own, scratch.pull, scratch.table
     targets, e, numbers = scratch.targets, scratch.dots, scratch.numbers
     width = V.shape[1]
     start = np.int64(0)  # a plain 0 is a type of its own, for which all would be compiled again
-    for client in clients:
-        first, n = indptr[client], indptr[client + 1] - indptr[client]
+    for client in range(len(items)):
+        n = np.int64(0)
+        while n < items.shape[1] and items[client, n] >= 0:
+            numbers[n], targets[n] = items[client, n], ratings[client, n] - mean
+            n += 1
         for c in range(width):
             own[c] = U[client, c]
         bias = U[client, width]
         if more > 0:
-            for j in range(n):
-                numbers[j] = items[first + j]
-                targets[j] = levels[codes[first + j]] - mean
             _gather(V, numbers, n, table)
         padded_n = _whole(n)
         for _ in range(more):
@@ -211,8 +200,9 @@ def predict_longer(
             _silence(e, n, padded_n)
             pull_bias = _pull(e, table, start, padded_n, pull)
             bias = _move_user(own, bias, trained, pull, pull_bias, n, rate, decay)
-        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            row, total = V[pseudo_items[place]], mean + bias
-            for c in range(width):
-                total += own[c] * row[c]
-            out[place] = total
+        for place in range(wanted.shape[1]):
+            if wanted[client, place] >= 0:
+                row, total = V[wanted[client, place]], mean + bias
+                for c in range(width):
+                    total += own[c] * row[c]
+                predicted[client, place] = total

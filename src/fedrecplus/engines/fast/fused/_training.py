@@ -1,4 +1,4 @@
-"""What the kernels of ``mf.py`` are told of local training, and the arrays that they work in."""
+"""What the kernels of ``round.py`` are told of local training, and the arrays that they work in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.model._columns import stride, whole
+from fedrecplus.engines.fast.fused._columns import stride, whole
 
 
 class Steps(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.arrays.compiling import section
-from fedrecplus.engines.fast.model import _columns
+from fedrecplus.engines.fast.fused import _columns
 
 _whole = _columns.whole
 _silence = _columns.silence

@@ -1,4 +1,4 @@
-"""Kernel of ``parts/channel/secure/__init__.py``: updates are added in whole steps as they are made, without masks."""
+"""Secure sums without masks: updates are added in whole steps as they are made. See ``parts/channel/secure``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.drawing import Clients
-from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.rows import PseudoRows
 from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport
 from fedrecplus.parts.channel import (
+    Channel,
     decode,
     encoding_for,
     layout_of,
@@ -30,14 +31,11 @@ from fedrecplus.protocol import Broadcast, Sums
 Train = Callable[..., tuple[Sums, NDArray[Any]]]
 
 
-def handles(options: secure.Settings) -> bool:
-    """Computed masks need single uploads, and so do groups."""
-    return options.cryptography == "skipped" and options.groups == 1
-
-
-def weighing(how: Weighing) -> Weighing:
-    """As the rule weighs; ``ring_sums`` says the rest, which differs from round to round."""
-    return how
+def adds_up(channel: Channel[Any]) -> bool:
+    """Whether updates may be added up in steps: computed masks need single uploads, and so do groups."""
+    if not isinstance(channel, secure.Secure) or not channel.is_built_in:
+        return False
+    return channel.settings.cryptography == "skipped" and channel.settings.groups == 1
 
 
 def ring_sums(

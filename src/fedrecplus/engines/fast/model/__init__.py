@@ -1,1 +1,0 @@
-"""Kernels of the parts in ``parts/model``, each under its part's name."""

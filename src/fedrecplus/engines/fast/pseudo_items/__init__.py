@@ -1,1 +1,0 @@
-"""Kernels of the parts in ``parts/pseudo_items``, each under its part's name."""

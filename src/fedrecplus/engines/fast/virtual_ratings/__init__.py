@@ -1,1 +1,0 @@
-"""Kernels of the parts in ``parts/virtual_ratings``, each under its part's name."""
