@@ -2,7 +2,7 @@
 
 ``Broadcast`` goes from the server to every client; ``Upload`` comes back; ``PeerMessage`` goes from an ordinary client
 to a denoising client in FedRec++; ``ErrorReport`` from a deployed node to the server, if its owner allows. ``Sums`` is
-all that a server's step needs of a cohort's uploads. ``docs/threat-model.md`` says of each field what it reveals.
+all that a server's step needs of a cohort's uploads. ``docs/fields.md`` says of each field what it reveals.
 """
 
 from __future__ import annotations

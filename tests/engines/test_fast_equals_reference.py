@@ -41,8 +41,9 @@ WORDS = {
     for rule in built_in(kind)
     if rule not in RINGS
     for option in settings_of(part_class(kind, rule).settings_type)
-    if option.values or isinstance(option.default, bool)
+    if (option.values or isinstance(option.default, bool)) and option.name != "leaky_negatives"
 }
+"""but for negatives that look at a test, which these trainings don't have"""
 START = assign(
     Config(),
     [
@@ -110,7 +111,7 @@ def test_the_pairs_hold_all_rules_that_can_be_together() -> None:
                 for other in RULES[second]:
                     together = possible(START, {first: one, second: other})
                     assert ((first, one), (second, other)) in met or together is None, (one, other)
-    assert len(TRAININGS) < 200
+    assert len(TRAININGS) < 240
 
 
 GROUPED = ["pseudo_items.rule=grouped", "encoder.rule=public", "virtual_ratings.rule=drawn"]

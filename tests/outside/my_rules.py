@@ -146,7 +146,7 @@ class Sign(ServerOptimizer[Settings]):
     def step(self, aggregate: Array, moments: list[Array], round_number: int) -> tuple[Array, list[Array]]:
         size = self.settings.fade * moments[0] + np.abs(aggregate)
         move = np.sign(aggregate) * size / (size + 1)
-        return (self.rate(round_number) * move).astype(aggregate.dtype), [size]
+        return (self.rate * move).astype(aggregate.dtype), [size]
 ''',
     "my_channel": '''
 """Rows are rounded before they leave the device."""

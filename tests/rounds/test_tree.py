@@ -18,6 +18,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts import Model, choices
 from fedrecplus.parts.model import Trained
 from fedrecplus.parts.model.mf import Mf
+from fedrecplus.parts.privacy._budget import CLIPPED_SHARE
 from fedrecplus.parts.tree import Leaf, unpack
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import client_round, start_server
@@ -25,7 +26,7 @@ from fedrecplus.training.model_files import MODEL, SharedModel, read_tensors
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=20)
-THREATS = Path(__file__).parents[2] / "docs" / "threat-model.md"
+THREATS = Path(__file__).parents[2] / "docs" / "fields.md"
 
 
 class Counting(Mf):
@@ -69,7 +70,8 @@ def test_clipping_is_by_the_norm_of_the_whole_tree() -> None:
     problem, runner = prepare(RATINGS, config), engine_of(config)
     state = runner.start(problem)
     upload, _ = client_round(message_of(problem, state), device_of(problem, state.private, 3), config)
-    whole = np.concatenate([upload.delta.ravel(), upload.statistic])
+    counted = CLIPPED_SHARE * 0.5 * upload.clipped
+    whole = np.concatenate([upload.delta.ravel(), upload.statistic, [counted]])
     assert np.linalg.norm(whole) == pytest.approx(0.5)
     assert np.linalg.norm(upload.delta) < 0.4
     noisy, _ = runner.round(problem, state)
