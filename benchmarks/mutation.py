@@ -28,6 +28,7 @@ TESTED: dict[str, tuple[str, ...]] = {
     "parts/model/mf.py": _PARTS,
     "parts/pseudo_items/similar.py": _PARTS,
     "parts/virtual_ratings/nearest.py": _PARTS,
+    "parts/similarity.py": _PARTS,
     "parts/aggregation/wasserstein.py": _PARTS,
     "parts/aggregation/_covariance.py": _PARTS,
     **{f"rounds/{name}.py": _PARTS for name in ("client", "extension", "release", "server")},

@@ -102,13 +102,15 @@ class FedRAP(LinearScores[Settings]):
                 share = shares(rows_there, C.dtype)
                 loss = loss + self.loss(*known, share)[..., None] * xp.sum(rows_there >= 0, axis=-1)[..., None]
                 by_C, by_D, by_score = self.descent(*known, share)
-                table_rate = (settings.learning_rate * rate)[..., None]
+                steps = xp.astype(xp.any(rows_there >= 0, axis=-1), C.dtype)[..., None]  # padding alone is no batch
+                table_rate = (settings.learning_rate * rate * steps)[..., None]
                 decay = 1.0 - settings.regularisation * table_rate
                 C, D, kept = decay * C, decay * D, kept * decay
                 C[..., batch, :] += table_rate * by_C
                 D[..., batch, :] += table_rate * by_D
-                score = score + settings.score_learning_rate * rate * (by_score - settings.regularisation * score)
-                rate = rate * settings.step_decay
+                pull = by_score - settings.regularisation * score
+                score = score + settings.score_learning_rate * rate * steps * pull
+                rate = rate * settings.step_decay**steps
             if before is not None:
                 rate = rate * (xp.abs(loss - before) >= settings.tolerance * xp.abs(before))
             before = loss
