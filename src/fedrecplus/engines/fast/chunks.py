@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.workers import core_count
+from fedrecplus.workers import core_count, one_thread
 
 Result = TypeVar("Result")
 
@@ -55,11 +55,16 @@ def keep_memory() -> None:
 
 
 def on_threads(work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
-    """``work`` on every part, results in order."""
+    """``work`` on every part, results in order.
+
+    Each with one thread of linear algebra. Threads of its own wait for each other in a loop: on two busy cores
+    ``fedrec+secure`` on ML-100K took 31 s of processor time with them, and 4 to 6 without.
+    """
     threads = core_count()
-    if threads == 1 or len(parts) == 1:
-        return [work(part) for part in parts]
-    return list(_pool(threads, os.getpid()).map(work, parts))
+    with one_thread():
+        if threads == 1 or len(parts) == 1:
+            return [work(part) for part in parts]
+        return list(_pool(threads, os.getpid()).map(work, parts))
 
 
 @functools.cache
