@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.arrays import namespace, numbers
+from fedrecplus.arrays import namespace
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
@@ -24,6 +24,6 @@ class UserAverage(VirtualRatings[FillSettings]):
 
 def mean_of_rated(values: Array, device: Device) -> Any:
     """The mean of something of each client's rated items, 0 where there are none. Ours: a batch is padded."""
-    xp, given = namespace(values), device.items >= 0
-    count = xp.maximum(xp.count_nonzero(given, axis=-1), numbers(1, device.items))
-    return xp.sum(xp.where(given, values, 0.0), axis=-1) / count
+    xp = namespace(values)
+    given = xp.astype(device.items >= 0, values.dtype)
+    return xp.vecdot(values, given) / xp.clip(xp.sum(given, axis=-1), 1.0, None)
