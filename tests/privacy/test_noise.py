@@ -72,8 +72,9 @@ def test_a_server_s_noise_is_on_a_grid_and_as_large_as_said() -> None:
     assert sd >= 6.0
 
 
-def test_the_fewest_honest_devices_bring_enough_noise() -> None:
-    options = distributed.Settings(honest=0.5)
+@pytest.mark.parametrize("draw", ["sum", "shares"])
+def test_the_fewest_honest_devices_bring_enough_noise(draw: str) -> None:
+    options = distributed.Settings(honest=0.5, draw=draw)
     found, sd = distributed.Distributed(options).noisy(np.zeros(4_000), 2.0, 3.0, 20, 7, 10)
     assert sd >= 6.0
     assert found.std() == pytest.approx(sd, rel=0.05)

@@ -68,7 +68,7 @@ _MERGED = {
     "model.solve_over": "model.user_step",
 }
 """settings of early versions of 0.2 that have the name of another today"""
-_GONE = {"pseudo_items.count": 0, "server_optimizer.learning_rate_decay": 1.0, "privacy.draw": "sum"}
+_GONE = {"pseudo_items.count": 0, "server_optimizer.learning_rate_decay": 1.0}
 """settings of early versions of 0.2 that nobody varied, and the value that they had"""
 
 

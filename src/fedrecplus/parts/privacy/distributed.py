@@ -11,7 +11,7 @@ After: Kairouz, Liu and Steinke 2021 (the distributed discrete Gaussian mechanis
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_words
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import Key
-from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Annotated, number, text
 
 ACCOUNTANT = "RDP"
 """a sum of discrete Gaussians has a bound on its Rényi divergences, and no exact privacy loss"""
@@ -45,6 +45,9 @@ class Settings(_budget.BudgetSettings):
     devices: Annotated[
         int, number(0, 10**6, "deployed: n, whose honest share adds enough noise; 1: each by itself; 0: all asked")
     ] = 0
+    draw: Annotated[
+        Literal["sum", "shares"], text("in simulation: one draw with the law of the sum, or every device's share")
+    ] = "sum"
 
 
 class Distributed(BudgetMechanism[Settings]):
@@ -97,7 +100,10 @@ class Distributed(BudgetMechanism[Settings]):
         steps = _STEPS / sensitivity
         scale = share_scale(multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, self.settings)
         words = seeded_words(key) if words is None else words
-        noise = discrete_gaussian(np.full(vector.shape, scale * steps * np.sqrt(answered)), words)
+        if self.settings.draw == "shares":
+            noise = sum(ring_noise(vector.shape, scale, steps, words) for _ in range(answered))
+        else:
+            noise = discrete_gaussian(np.full(vector.shape, scale * steps * np.sqrt(answered)), words)
         return (np.rint(vector * steps) + noise) / steps, float(scale * np.sqrt(answered))
 
 
