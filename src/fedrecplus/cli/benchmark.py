@@ -27,10 +27,11 @@ from fedrecplus.provenance import Stopwatch
 
 _PAGE = """# Benchmarks
 
-Other papers' data and splits, by `fedrecplus benchmark NAME`. Settings are the presets', or chosen by the default on a
-validation cut of the training ratings; nothing was chosen on these tests. *Sees*: what a server gets. KB that a client
-sends in the whole training. Published figures stand apart: their protocols differ where it is said. Lists: every test
-item is relevant, whatever its rating; *full* ranks it among all items that the person hasn't rated, *sampled* among 99.
+Other papers' data and splits, by `fedrecplus benchmark NAME`. Settings are the presets', or chosen by the default on
+a validation cut of the training ratings; nothing was chosen on these tests. *Sees*: what a server gets. KB that a
+client sends in the whole training, the default's with its choice. Published figures stand apart: their protocols
+differ where it is said. Lists: every test item is relevant, whatever its rating; *full* ranks it among all items that
+the person hasn't rated, *sampled* among 99.
 """
 
 
