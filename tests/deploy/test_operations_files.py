@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,20 @@ def test_the_image_is_made_of_what_there_is_and_runs_as_nobody_special() -> None
     assert any(line.startswith("USER ") and line != "USER root" for line in lines)
     command = json.loads(next(line for line in lines if line.startswith("CMD")).removeprefix("CMD "))
     assert parsed(command) == "fedrecplus server up"
+
+
+def test_the_image_takes_wheels_of_known_hashes_alone_and_all_that_is_needed() -> None:
+    read = runpy.run_path(str(ROOT / "operations" / "locked.py"))
+    text = (ROOT / "operations" / "requirements.txt").read_text()
+    entries = [entry.split() for entry in re.sub(r"^#.*\n", "", text).replace("\\\n", " ").splitlines()]
+    assert all(len(entry) > 1 for entry in entries)
+    assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", digest) for _, *digests in entries for digest in digests)
+    versions = dict(entry[0].split("==") for entry in entries)
+    assert versions.keys() >= read["required"]() | set(read["BUILD"])
+    pinned = read["pinned"]()
+    assert {name: pinned.get(name, chosen) for name, chosen in versions.items()} == versions, "as in constraints.txt"
+    installs = re.findall(r"pip install ([^&\\\n]*)", (ROOT / "operations" / "Dockerfile").read_text())
+    assert all("--require-hashes" in words or "--no-deps" in words for words in installs)
 
 
 def test_compose_starts_a_server_two_nodes_and_prometheus() -> None:
