@@ -92,7 +92,7 @@ def test_nothing_leaves_a_device_but_the_fields_of_an_upload() -> None:
     assert sent == {"client", "items", "delta", "weight", "counts", "statistic", "clipped"}
     assert {field.name for field in fields(PeerMessage)} == {"items", "delta"}
     assert set(vars(upload)) == sent
-    assert (upload.weight, upload.counts, upload.statistic.size) == (None, None, 0)
+    assert (upload.weight, upload.counts, upload.statistic.size, upload.clipped) == (None, None, 0, False)
     assert ({field.name for field in fields(Device)} - {"client", "items"}) & sent == set()
 
 

@@ -172,6 +172,7 @@ def test_a_fit_that_is_no_perfect_one_explains_a_share_of_the_variance() -> None
     rest = sum((one - other) ** 2 for one, other in zip(found.at(t), y, strict=True))
     assert found.r_squared == pytest.approx(1 - rest / sum((own - 0.186) ** 2 for own in y))
     assert 0.9 < found.r_squared < 0.999
+    assert fit(t, [0.5] * 5).r_squared == 1.0
 
 
 def test_the_largest_c_is_what_the_local_step_is_held_against() -> None:

@@ -107,6 +107,14 @@ def test_rules_without_weights_leave_their_lemmas_out(tmp_path: Path) -> None:
     assert found["lemmas"]["gradient_distance"] is None
 
 
+def test_the_first_and_the_last_objective_are_those_of_the_first_and_the_last_state(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "fedrec", rounds=6)
+    found, case = theory(run, looks=4), open_run(run)
+    seen, *_ = look_at_states(engine_of(case.config), prepare(case.training, case.config), 4)
+    assert len({own.objective for own in seen}) == len(seen) > 2
+    assert (found["estimates"]["f_0"], found["estimates"]["f_last"]) == (seen[0].objective, seen[-1].objective)
+
+
 def test_the_corollary_s_steps_meet_the_theorem_s_conditions_and_the_gradient_falls(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", "fedrec+paper", "model.local_epochs=2", rounds=20)
     file = tmp_path / "theory.json"
