@@ -11,7 +11,7 @@ import numpy as np
 
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel._groups import groups_of, joined
+from fedrecplus.parts.channel._groups import Grouping, cohort_bytes, joined
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
@@ -53,12 +53,14 @@ __all__ = [
     "VIEWS",
     "Channel",
     "Encoding",
+    "Grouping",
     "RingChannel",
     "RingLayout",
     "RingSettings",
     "RingVector",
     "SummingChannel",
     "add_all",
+    "cohort_bytes",
     "contributors",
     "decode",
     "encode",
@@ -66,7 +68,6 @@ __all__ = [
     "encoding_of",
     "expected_in",
     "from_bytes",
-    "groups_of",
     "is_clipped",
     "joined",
     "layout_of",
