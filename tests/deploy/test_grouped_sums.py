@@ -18,7 +18,7 @@ from fedrecplus.deploy.device import sums as device_sums
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.server.task_log import leaves_of
+from fedrecplus.deploy.server.task_log import entries_of
 from fedrecplus.deploy.wire import (
     ItemCatalogue,
     Packet,
@@ -100,7 +100,7 @@ def test_groups_sums_are_joined_to_the_model_of_a_simulation_bit_for_bit(tmp_pat
     assert lines[0]["groups"] != lines[1]["groups"], "each round draws its own"
     np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, config, lines, NODES))
     run = stored(tmp_path / "run")
-    leaves = [json.loads(leaf) for leaf in leaves_of(run.database, Task.parse(run.deployment.task).digest)[1:]]
+    leaves = [json.loads(leaf) for leaf in entries_of(run.database, Task.parse(run.deployment.task).digest)[0][1:]]
     assert [len(leaf["sum"].split()) for leaf in leaves] == [0, GROUPS, GROUPS], "a digest of each group's sum"
 
 
