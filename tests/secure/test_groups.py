@@ -118,7 +118,7 @@ def test_groups_are_summed_alike_in_both_engines_and_cost_what_they_are() -> Non
 
 
 @pytest.mark.slow
-def test_one_of_96_who_spoils_or_promotes_and_five_who_attack_do_little() -> None:
+def test_one_of_96_who_spoils_or_promotes_does_little() -> None:
     config = assign(preset("fedrec+secure"), ["channel.groups=8", "channel.fewest_contributors=1"])
     whole = cut(data.load("ml-100k"))
     where = Cut(*(part.where(part.client_of_rating < 95) for part in (whole.fitted, whole.held_out)))
@@ -127,4 +127,3 @@ def test_one_of_96_who_spoils_or_promotes_and_five_who_attack_do_little() -> Non
     promoted = outcome(where, config, Attack("promote", 1), None)[0]
     assert spoiled.rmse < clean.rmse + 0.005
     assert promoted.reached <= 0.02
-    assert outcome(where, config, Attack("fedrecattack", 5), None)[0].reached <= 0.05
