@@ -33,18 +33,17 @@ from fedrecplus.engines.state import message_of
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.parts.channel import (
     Encoding,
+    Grouping,
     RingVector,
     add_all,
     decode,
     encode,
     encoding_for,
     expected_in,
-    groups_of,
     joined,
     layout_of,
 )
 from fedrecplus.protocol import Upload
-from fedrecplus.randomness import subkey
 from fedrecplus.rounds import server_round
 from fedrecplus.training.evaluation import Fallback, predictor_of, score
 from fedrecplus.training.ranking import top_lists
@@ -176,7 +175,8 @@ def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> I
         bad = {upload.client for upload in uploads[len(uploads) - attack.clients :]} if attack.clients else set()
         taste = towards(problem, state) if attack.goal == "fedrecattack" else np.zeros(0)
         groups = []
-        for places in groups_of(clients, options.groups, subkey(config.seed, "groups", state.server.round)):
+        grouping = Grouping(options.groups, f"{config.seed} {state.server.round}".encode())
+        for places in grouping.of(clients.tolist()):
             group = [uploads[place] for place in places]
             encoding = encoding_for(layout, problem.public, len(group), options)
             vectors = [

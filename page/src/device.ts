@@ -5,6 +5,7 @@ export { askedBudget } from "./device/budget";
 export { newestTable, scaleText } from "./device/round";
 export { sharedModel } from "./device/model";
 export { firstState, momentsOf, nextState } from "./server/round";
+export { groupOf } from "./secure/groups";
 export { matrixOf, requestDigest, requestOf, rounds, sumSession } from "./wire/request";
 export { packetOf, Refusal } from "./wire/packet";
 export { configOf, fixedSettings, number, optionsOf, section } from "./wire/settings";

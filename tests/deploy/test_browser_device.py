@@ -100,7 +100,7 @@ def test_browsers_and_nodes_make_one_secure_sum_bit_for_bit(browser: Any, tmp_pa
             assert np.abs(apart).max() <= 1, "units of the ring"
             assert vectors[number].any()
             total.add(from_bytes(vectors[number].tobytes(), terms.layout))
-        state = next_state(state, as_told(decode(total, encoding), config), CATALOGUE.public, config)
+        state = next_state(state, [as_told(decode(total, encoding), config)], CATALOGUE.public, config)
     np.testing.assert_array_equal(cluster.V, state.V)
 
 
@@ -216,8 +216,8 @@ def tables_of_its_own_making(good: Packet) -> dict[str, Packet]:
     statistic = (u.T @ u)[np.triu_indices(columns)]
     weights = people * CATALOGUE.public.popularity / CATALOGUE.public.people
     sums = as_told(Sums(dice.normal(size=first.V.shape), weights, people, people, statistic=statistic), config)
-    second = next_state(first, sums, CATALOGUE.public, config)
-    how = {"attach": True, "session": b"n" * 16, "sums": sums}
+    second = next_state(first, [sums], CATALOGUE.public, config)
+    how = {"attach": True, "session": b"n" * 16, "sums": [sums]}
     told = encode_request(str(good.facts["model"]), second, config, CATALOGUE, **how)
 
     def other(name: str, change: Callable[[Any], Any], packet: Packet = told) -> Packet:
@@ -232,7 +232,14 @@ def tables_of_its_own_making(good: Packet) -> dict[str, Packet]:
         "no sum": Packet(told.facts, {name: one for name, one in told.arrays.items() if not name.startswith("sum.")}),
         "another sum": other("sum.total", lambda total: 3.0 * total),
         "a sum that nobody could make": other("sum.total", lambda total: 1e6 * total),
-        "a sum of another table": other("sum.total", lambda total: total[:-1].copy()),
+        "a sum of another table": other("sum.total", lambda total: total[:, :-1].copy()),
+        "sums of two groups": Packet(
+            told.facts,
+            {name: np.concatenate([one] * (1 + name.startswith("sum."))) for name, one in told.arrays.items()},
+        ),
+        "sums of no group": Packet(
+            told.facts, {name: one[:0] if name.startswith("sum.") else one for name, one in told.arrays.items()}
+        ),
         "a sum that is no number": other("sum.weights", lambda weights: weights * np.nan),
         NEXT_ROUND: told,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from fedrecplus.deploy.wire import (
     sum_terms,
 )
 from fedrecplus.deploy.wire.settings import told_text
-from fedrecplus.parts.channel import encode
+from fedrecplus.parts.channel import Grouping, encode, expected_in, joined
 from fedrecplus.parts.privacy import Release, epsilon_of
 from fedrecplus.protocol import Sums, Upload
 from fedrecplus.rounds import start_server
@@ -103,9 +104,9 @@ print(given.map(([content, told, round]) => {
   const [weights, statistic] = [told.weights, told.statistic].map((data) => Float64Array.from(data));
   const sums = { ...told, total: array(told.total), weights, statistic };
   const first = device.firstState(config, attached.known);
-  const second = device.nextState(first, sums, attached.known, config);
+  const second = device.nextState(first, [sums], attached, config);
   const missed = { ...second, moments: device.momentsOf(second.lastStep, 0, config) };
-  const [third, other] = [second, missed].map((state) => device.nextState(state, sums, attached.known, config));
+  const [third, other] = [second, missed].map((state) => device.nextState(state, [sums], attached, config));
   return [first, second, third, other ?? third].map(({ V }) => Array.from(V.data));
 }));
 """
@@ -125,8 +126,8 @@ def test_the_server_s_step_is_python_s(tmp_path: Path) -> None:
             statistic = (u.T @ u)[np.triu_indices(u.shape[1])] if config.model.statistic_size else np.zeros(0)
             weights, noise = dice.uniform(0, 30, len(first.V)), 0.3 * (model != "ials")
             sums = Sums(dice.normal(size=first.V.shape), weights, 25.0, 30, statistic=statistic, noise=noise)
-            second = next_state(first, sums, CATALOGUE.public, config)
-            third = next_state(second, sums, CATALOGUE.public, config)
+            second = next_state(first, [sums], CATALOGUE.public, config)
+            third = next_state(second, [sums], CATALOGUE.public, config)
             expected.append([state.V.ravel().tolist() for state in (first, second, third, third)])
             told = {"total": [sums.total.shape, sums.total.ravel().tolist()], "weights": weights.tolist(),
                     "statistic": statistic.tolist(), "overall": 25.0, "clients": 30, "noise": noise}  # fmt: skip
@@ -134,6 +135,54 @@ def test_the_server_s_step_is_python_s(tmp_path: Path) -> None:
     for found, wanted in zip(run_in_node(tmp_path, STEPS, cases), expected, strict=True):
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+GROUPS = """
+const table = ([shape, data]) => ({ rows: shape[0], columns: shape[1], data: Float64Array.from(data) });
+const floats = (data) => Float64Array.from(data.map((value) => value ?? NaN));
+const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(given.packet, 'base64'))), true);
+const { config, attached } = request;
+const sums = given.groups.map((one) => {
+  const [weights, statistic] = [floats(one.weights), floats(one.statistic)];
+  return { ...one, total: table(one.total), weights, statistic };
+});
+const numbers = given.numbers.map(BigInt);
+const name = new Uint8Array(Buffer.from(given.name, 'base64'));
+const groups = numbers.map((one) => [...device.groupOf({ count: given.count, name }, one, numbers)].map(String).sort());
+const first = device.firstState(config, attached.known);
+print({ groups, V: Array.from(device.nextState(first, sums, attached, config).V.data) });
+"""
+
+
+@pytest.mark.parametrize("spoiled", ["nothing", "total", "statistic", "a row"])
+def test_groups_are_drawn_and_joined_alike(tmp_path: Path, spoiled: str) -> None:
+    dice, config, count = np.random.default_rng(4), demonstration(2), 5
+    state, groups = first_state(config, CATALOGUE.public), []
+    for _ in range(count):
+        u = dice.normal(size=(12, 3))
+        statistic, weights = (u.T @ u)[np.triu_indices(3)], dice.uniform(0, 12, len(state.V))
+        groups.append(Sums(dice.normal(size=state.V.shape), weights, 12.0, 12, statistic=statistic))
+    row = np.where(np.arange(len(state.V))[:, None] == 3, 2.5, groups[2].total)
+    spoils = {
+        "nothing": groups[2],
+        "total": replace(groups[2], total=9 * groups[2].total),
+        "statistic": replace(groups[2], statistic=9 * groups[2].statistic),
+        "a row": replace(groups[2], total=row),
+    }
+    groups[2] = spoils[spoiled]
+    numbers = sorted(dice.integers(0, 2**62, 17).tolist())
+    grouping = Grouping(count, b"a task and a round")
+    told = [{"total": [one.total.shape, one.total.ravel().tolist()], "weights": one.weights.tolist(), "overall": 12.0,
+             "clients": 12, "statistic": one.statistic.tolist(), "noise": 0.0} for one in groups]  # fmt: skip
+    found = run_in_node(tmp_path, GROUPS, {
+        "packet": packet_of(config, 0), "groups": told, "numbers": [str(one) for one in numbers], "count": count,
+        "name": base64.b64encode(grouping.name).decode(),
+    })  # fmt: skip
+    expected = next_state(state, groups, CATALOGUE.public, config).V
+    np.testing.assert_allclose(found["V"], expected.ravel(), rtol=1e-8, atol=1e-10)
+    drawn = [sorted(str(one) for one in grouping.group_of(number, numbers)) for number in numbers]
+    assert found["groups"] == drawn
+    assert (joined(groups, expected_in(1, CATALOGUE.public))[1] == [2]) == (spoiled in ("total", "statistic"))
 
 
 CLIPPED = """

@@ -5,6 +5,7 @@
  */
 import { table, type Table } from "../engine/linear";
 import { firstState, momentsOf, nextState, type ServerState } from "../server/round";
+import { enough, groupingOf } from "../secure/groups";
 import type { Sums } from "../server/sums";
 import { firstItems, type Catalogue } from "../wire/catalogue";
 import { Refusal } from "../wire/packet";
@@ -38,10 +39,11 @@ function dueState(kept: ServerState | null, request: Request, catalogue: Catalog
   if (!kept || kept.round === request.round) return kept;
   if (kept.round !== request.round - 1) return null;
   if (!request.summed) throw new Refusal("task", `round ${request.round}: the sum that V was moved by is not told`);
-  checkRange(request.summed.sums, request.config);
-  const { sums } = request.summed;
-  if (sums.total.rows !== kept.V.rows) return null;
-  return nextState(kept, sums, firstItems(catalogue, kept.V.rows).known, request.config);
+  const { groups } = request.summed;
+  if (!enough(groupingOf(request.config, request.task, request.round - 1), groups.length)) throw new Refusal("task", `sums of ${groups.length} groups, and the task has others`);
+  groups.forEach((sums) => checkRange(sums, request.config));
+  if (groups[0]!.total.rows !== kept.V.rows) return null;
+  return nextState(kept, groups, firstItems(catalogue, kept.V.rows), request.config);
 }
 
 /** With zeros for items that came since. */

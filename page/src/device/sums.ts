@@ -7,6 +7,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { uniformOf } from "../privacy/noise";
 import * as client from "../secure/client";
+import { groupingOf } from "../secure/groups";
 import { drawing } from "../secure/keys";
 import { encode, vectorBytes, zeros, type Contribution, type RingVector } from "../secure/ring";
 import { addShare, encodingOf, leastNodesOf, leastPersonsOf, survivingOf, termsOf, type SumTerms } from "../secure/terms";
@@ -36,7 +37,7 @@ export async function advertise(keeping: Keeping, request: Request, terms: SumTe
   const persons = ratings ? 1 : 0;
   const channel = section(request.config, "channel");
   const least = Math.max(policy.leastCohort, number(channel, "least_cohort"), leastNodesOf(terms), leastPersonsOf(terms) - persons + 1);
-  const { state, answer } = client.advertise(client.newClient(sumSession(request), least, survivingOf(terms)));
+  const { state, answer } = client.advertise(client.newClient(sumSession(request), least, survivingOf(terms), groupingOf(request.config, request.task, request.round)));
   const stage: Stage = { model: request.model, round: request.round, session: request.session, name: FIRST };
   const reply = stagePacket(stage, answer, { persons: 1 });
   const sum: KeptSum = {

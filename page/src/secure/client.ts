@@ -6,6 +6,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, concatBytes } from "@noble/hashes/utils.js";
 import * as keys from "./keys";
+import { groupOf, type Grouping } from "./groups";
 import { addMask } from "./masks";
 import * as messages from "./messages";
 import { refused, type Advertisement } from "./messages";
@@ -26,6 +27,8 @@ export interface ClientState {
   readonly leastCohort: number;
   /** share of the cohort whose vectors must be in the sum, where devices add noise */
   readonly honest: number;
+  /** where the cohort falls into groups with a sum each */
+  readonly grouping: Grouping | null;
   /** stage → digest of what it was asked */
   readonly done: Readonly<Partial<Record<StageName, string>>>;
   readonly neighbourhood: Uint8Array;
@@ -38,10 +41,10 @@ export interface Answered {
   readonly answer: Uint8Array<ArrayBuffer>;
 }
 
-export function newClient(session: Uint8Array, leastCohort: number, honest: number): ClientState {
+export function newClient(session: Uint8Array, leastCohort: number, honest: number, grouping: Grouping | null): ClientState {
   const [high, low] = crypto.getRandomValues(new Uint32Array(2)) as unknown as [number, number];
   const number = ((BigInt(high) << 32n) | BigInt(low)) >> 2n;
-  return { number, session, root: crypto.getRandomValues(new Uint8Array(32)), leastCohort, honest, done: {}, neighbourhood: NOTHING, inbox: NOTHING };
+  return { number, session, root: crypto.getRandomValues(new Uint8Array(32)), leastCohort, honest, grouping, done: {}, neighbourhood: NOTHING, inbox: NOTHING };
 }
 
 /** A secret of this sum under a name of its own. */
@@ -64,8 +67,9 @@ export function advertise(state: ClientState): Answered {
 /** Stage 2: a share of the mask key and one of the self-mask seed for every neighbour, encrypted to it. */
 export function share(state: ClientState, asked: Uint8Array): Answered {
   comesAfter(state, "advertise", "share");
-  const { threshold, cohort, adverts } = neighbourhoodOf(state, asked);
+  const { threshold, cohort, adverts, everybody } = neighbourhoodOf(state, asked);
   checkNeighbours(state, threshold, cohort, adverts);
+  checkGroup(state, cohort, adverts, everybody);
   const after = { ...once(state, "share", asked), neighbourhood: asked };
   const draw = keys.drawing(secretOf(state, "coefficients"));
   const ofKey = split(secretOf(state, "mask key"), adverts.length, threshold, draw);
@@ -80,9 +84,10 @@ export function share(state: ClientState, asked: Uint8Array): Answered {
 }
 
 /** Stage 3: the vector plus its self mask and a mask with each neighbour that has shared its secrets. */
-export async function mask(state: ClientState, asked: Uint8Array, vector: RingVector, context: Uint8Array): Promise<Answered> {
+export async function mask(state: ClientState, asked: Uint8Array, vector: RingVector, told: Uint8Array): Promise<Answered> {
   comesAfter(state, "share", "mask");
-  const { threshold, adverts } = neighbourhoodOf(state, state.neighbourhood);
+  const { threshold, adverts, everybody } = neighbourhoodOf(state, state.neighbourhood);
+  const context = everybody.length ? concatBytes(told, sha256(everybody)) : told;
   const { plain, garbled } = opened(state, asked, adverts);
   const own = messages.numberBytes(state.number);
   if (garbled.size) {
@@ -113,9 +118,22 @@ export function reveal(state: ClientState, asked: Uint8Array): Answered {
   return { state: once(state, "reveal", asked), answer: messages.pack("Reveal", state.session, messages.numberBytes(state.number), concatBytes(...shares)) };
 }
 
-function neighbourhoodOf(state: ClientState, data: Uint8Array): { threshold: number; cohort: number; adverts: Advertisement[] } {
-  const [threshold, cohort, records] = messages.unpack("Neighbourhood", data, state.session) as [number, number, Uint8Array];
-  return { threshold, cohort, adverts: messages.advertisements(records) };
+function neighbourhoodOf(state: ClientState, data: Uint8Array): { threshold: number; cohort: number; adverts: Advertisement[]; everybody: Uint8Array } {
+  const [threshold, cohort, records, everybody] = messages.unpack("Neighbourhood", data, state.session) as [number, number, Uint8Array, Uint8Array];
+  return { threshold, cohort, adverts: messages.advertisements(records), everybody };
+}
+
+/** Refuse another group than the one that follows from who is in the cohort. */
+function checkGroup({ grouping, number }: ClientState, cohort: number, adverts: readonly Advertisement[], everybody: Uint8Array): void {
+  if (!grouping) {
+    if (everybody.length) throw refused("a cohort in groups, where one sum of all was asked for");
+    return;
+  }
+  const size = messages.NUMBER_BYTES;
+  const numbers = messages.cut(everybody, Math.floor(everybody.length / size), size).map(messages.toNumber);
+  if (numbers.some((one, place) => place > 0 && one <= numbers[place - 1]!) || !numbers.includes(number)) throw refused("a cohort without this client, or with somebody twice or out of order");
+  const group = groupOf(grouping, number, numbers);
+  if (cohort !== group.size || !adverts.every((advert) => group.has(advert.number))) throw refused("another group than the one that is drawn for this cohort");
 }
 
 /** Refuse a neighbourhood that no secret should be shared in: `checked_neighbours`. */

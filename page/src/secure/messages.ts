@@ -8,7 +8,7 @@ const VERSION = 2;
 /** Fields of a message after its tag, version and session: bytes, or whole numbers. */
 const KINDS = {
   Advertisement: { tag: 0, fields: ["bytes", "bytes", "bytes", "bytes", "bytes"] },
-  Neighbourhood: { tag: 1, fields: ["number", "number", "bytes"] },
+  Neighbourhood: { tag: 1, fields: ["number", "number", "bytes", "bytes"] },
   SealedShares: { tag: 2, fields: ["bytes", "bytes", "bytes"] },
   Inbox: { tag: 3, fields: ["bytes", "bytes"] },
   MaskedVector: { tag: 4, fields: ["bytes", "bytes"] },

@@ -2,6 +2,8 @@
 import { table, type Table } from "../engine/linear";
 import type { PublicItems } from "../engine/public_items";
 import { number, optionsOf, section, type Part, type TrainingConfig } from "../wire/settings";
+import type { Catalogue } from "../wire/catalogue";
+import { joined } from "./groups";
 import { SERVER_MODELS } from "./models";
 import type { Sums } from "./sums";
 
@@ -49,10 +51,10 @@ export function firstState(config: TrainingConfig, known: PublicItems): ServerSt
 }
 
 /** V ← V + η A, from the sums as they were told; null where what the optimizer remembers isn't known. */
-export function nextState(state: ServerState, sums: Sums, known: PublicItems, config: TrainingConfig): ServerState | null {
+export function nextState(state: ServerState, groups: readonly Sums[], { known, people }: Pick<Catalogue, "known" | "people">, config: TrainingConfig): ServerState | null {
   const [model, options, optimizer] = [section(config, "model"), section(config, "server_optimizer"), optimizerOf(config)];
   if (state.moments.length < optimizer.moments) return null;
-  const aggregate = SERVER_MODELS[model.rule]!.updateItems(sums, state.V, known, optionsOf(model));
+  const aggregate = SERVER_MODELS[model.rule]!.updateItems(joined(groups, known, people), state.V, known, optionsOf(model));
   const { step, moments } = optimizer.step(aggregate, state.moments, state.round, options);
   const lastStep = scaled(step, cooldown(config, state.round));
   return inPrecision({ round: state.round + 1, V: combined(state.V, lastStep, (v, s) => v + s), lastStep, moments }, config);

@@ -34,7 +34,7 @@ function checkDeployable(config: TrainingConfig): void {
   demand(channel.rule === "secure" || !STATISTIC.includes(section(config, "model").rule), "a statistic that nobody may see of one person");
   if (channel.rule !== "secure") return;
   demand(channel.values["cryptography"] === "computed", "channel.cryptography=skipped hides nothing");
-  demand(number(channel, "groups") === 1, "channel.groups is for simulation");
+  demand(number(channel, "groups") === 1 || (privacy.rule !== "central" && privacy.rule !== "distributed"), "noise is planned for one sum of all");
   demand(number(channel, "dropout") === 0, "channel.dropout is for simulation");
   demand(number(channel, "bits") === 16 || number(channel, "bits") === 32, "there is no such ring");
   if (privacy.rule === "distributed") checkNoise(config);

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from typing import Protocol
 
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request, leaf_hash, sums_told
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request, leaf_hash, sums_told, told_digest
 from fedrecplus.deploy.wire.packet import Facts
 from fedrecplus.protocol import Sums
 
@@ -24,7 +24,9 @@ class Past(Protocol):
         """The bytes of that digest."""
 
 
-def missed_sums(request: Request, catalogue: ItemCatalogue, rounds: range, past: Past | None) -> Iterator[Sums]:
+def missed_sums(
+    request: Request, catalogue: ItemCatalogue, rounds: range, past: Past | None
+) -> Iterator[tuple[int, list[Sums]]]:
     """The sums of these rounds, which a request's log names; ``Refusal`` where one of them isn't to be had."""
     if not rounds:
         return
@@ -37,14 +39,14 @@ def missed_sums(request: Request, catalogue: ItemCatalogue, rounds: range, past:
             before, entry = (_entry(entries, place, request) for place in (number + first, number + first + 1))
             packet = Packet.of_bytes(past.object(names[number + first + 1]))
             sums = sums_told(packet.arrays)
-            items = catalogue.first(len(sums.total)).digest
-            same = packet.digest == entry["sum"] and items == before["items"] and before["round"] == number
+            items = catalogue.first(len(sums[0].total)).digest
+            same = told_digest(packet.arrays) == entry["sum"] and items == before["items"] and before["round"] == number
         except (ValueError, KeyError, TypeError, IndexError, Refusal) as error:
             log.warning("round %s: %s", number, error)
             same = False
         if not same:
             raise Refusal("task", f"the sum of round {number} is not the one in the log, or its server lacks it")
-        yield sums
+        yield number, sums
 
 
 def _entry(entries: list[str], place: int, request: Request) -> Facts:

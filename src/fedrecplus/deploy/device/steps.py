@@ -10,6 +10,7 @@ could have made.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from fedrecplus.deploy.wire import (
     Refusal,
     Request,
     first_state,
+    grouping_of,
     grown_state,
     next_state,
     sums_told,
@@ -31,7 +33,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.deploy.wire.packet import Facts
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import RingSettings
+from fedrecplus.parts.channel import Grouping, RingSettings
 from fedrecplus.protocol import Array, Sums
 from fedrecplus.rounds import ServerState, cooldown
 
@@ -71,18 +73,19 @@ def _due(store: Store, request: Request, catalogue: ItemCatalogue, past: Past | 
         return None
     if request.sums is None:
         raise Refusal("task", f"round {request.round}: the sum that V was moved by is not told")
-    for sums in (*missed_sums(request, catalogue, missed, past), request.sums):
-        _check_range(sums, config)
-        state = _stepped(state, sums, catalogue, config)
+    for number, groups in (*missed_sums(request, catalogue, missed, past), (request.round - 1, request.sums)):
+        _check_range(groups, number, request)
+        state = _stepped(state, groups, catalogue, config)
     return grown_state(state, catalogue.public, config)
 
 
-def _stepped(state: ServerState, sums: Sums, catalogue: ItemCatalogue, config: Config) -> ServerState:
-    """After a round over the items that there were, which are as many as the sum's."""
-    if len(sums.total) < len(state.V):
+def _stepped(state: ServerState, groups: Sequence[Sums], catalogue: ItemCatalogue, config: Config) -> ServerState:
+    """After a round over the items that there were, which are as many as the sums'."""
+    items = len(groups[0].total)
+    if items < len(state.V):
         raise Refusal("task", "a sum of fewer items than there were")
-    public = catalogue.first(len(sums.total)).public
-    return next_state(grown_state(state, public, config), sums, public, config)
+    public = catalogue.first(items).public
+    return next_state(grown_state(state, public, config), groups, public, config)
 
 
 def _taken_over(request: Request, V: Array, dense: Array) -> ServerState:
@@ -93,14 +96,18 @@ def _taken_over(request: Request, V: Array, dense: Array) -> ServerState:
     return ServerState(request.round, V, step, covariance, [] if len(dense) else moments, dense)
 
 
-def _check_range(sums: Sums, config: Config) -> None:
-    """Refuse a sum that so many people, each within the task's bounds, could not have made."""
-    ring = config.channel.settings
-    if not isinstance(ring, RingSettings) or config.privacy.rule != "none":
+def _check_range(groups: Sequence[Sums], round_number: int, request: Request) -> None:
+    """Refuse sums of fewer groups than stand for all, and those that so many people could not have made."""
+    drawn = grouping_of(request.config, request.task, round_number) or Grouping(1, b"")
+    if len(groups) > drawn.count or not drawn.enough(len(groups)):
+        raise Refusal("task", f"sums of {len(groups)} groups, and the task has {drawn.count}")
+    ring = request.config.channel.settings
+    if not isinstance(ring, RingSettings) or request.config.privacy.rule != "none":
         return
-    most = ring.bound * max(sums.clients, 0)
-    if np.abs(sums.total).max(initial=0.0) > most or not 0.0 <= sums.overall <= ring.largest_weight * sums.clients:
-        raise Refusal("task", f"a sum that {sums.clients} people could not have made")
+    for sums in groups:
+        most = ring.bound * max(sums.clients, 0)
+        if np.abs(sums.total).max(initial=0.0) > most or not 0.0 <= sums.overall <= ring.largest_weight * sums.clients:
+            raise Refusal("task", f"a sum that {sums.clients} people could not have made")
 
 
 def stepped_tables(store: Store, asked: Packet, sums: Packet) -> Packet | None:

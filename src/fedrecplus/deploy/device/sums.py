@@ -96,8 +96,9 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
     client = SecureClient(
-        number, request.sum_session, layout, rows, least, fewest, honest=terms.surviving, **identities.for_sums()
-    )
+        number, request.sum_session, layout, rows, least, fewest, honest=terms.surviving, grouping=request.grouping,
+        **identities.for_sums(),
+    )  # fmt: skip
     stage = Stage(request.model, request.round, request.session, FIRST)
     reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
     facts = (request.session.hex(), request.model, request.round, request.digest, V, request.catalogue)

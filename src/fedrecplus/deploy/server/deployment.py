@@ -113,19 +113,20 @@ def ledger_of(book: DatabaseBook, config: Config, model: str, catalogue: ItemCat
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
     """Refuse what no secure sum can come of."""
-    model, least = config.model, config.channel.settings.least_cohort
-    if deployment.nodes < least:
+    model, groups = config.model, config.channel.settings.groups
+    least, apart = config.channel.settings.least_cohort, f", each of {groups} groups," * (groups > 1)
+    if deployment.nodes < groups * least:
         raise UserError(
-            f"{deployment.nodes} nodes are no cohort: a secure sum is of {least} nodes or more",
+            f"{deployment.nodes} nodes are no cohort: a secure sum{apart} is of {least} nodes or more",
             "ask for more --nodes, or set channel.least_cohort, which nodes may refuse",
         )
     V = model.start_items(config.seed, len(catalogue.ids), catalogue.public)
     check_vector(config, V.shape)
     persons = sum_terms(config, catalogue.public, V.shape, 0).least_persons
-    if deployment.nodes < persons and deployment.clients_per_node == 1:
+    if deployment.nodes < groups * persons and deployment.clients_per_node == 1:
         raise UserError(
-            f"{deployment.nodes} persons are too few: sums of {V.shape[1]} columns over fewer than {persons} can be "
-            "taken apart, and devices refuse them",
+            f"{deployment.nodes} persons are too few: sums{apart} of {V.shape[1]} columns over fewer than {persons} "
+            "can be taken apart, and devices refuse them",
             "ask for more --nodes, or, where nothing is at stake, set channel.demonstration=true, to which every owner "
             "must agree",
         )

@@ -17,7 +17,8 @@ from fedrecplus.protocol import Sums
 class RoundOutcome:
     """What a round brought, whichever way."""
 
-    sums: Sums | None
+    sums: list[Sums] | None
+    """one, or one of each group"""
     uploads: int
     """how many are in the sums"""
     bytes_up: int
@@ -36,6 +37,8 @@ class RoundOutcome:
     """of the uploads that the server saw"""
     scaled: list[int] = field(default_factory=list)
     """clients whose updates were scaled down"""
+    groups: list[list[int]] = field(default_factory=list)
+    """nodes of each group that came to a sum, where there are any"""
 
     @classmethod
     def of_uploads(cls, collected: Collected) -> RoundOutcome:
@@ -50,9 +53,10 @@ class RoundOutcome:
     @classmethod
     def of_sum(cls, summed: Summed) -> RoundOutcome:
         """A secure sum."""
-        count = 0 if summed.sums is None else summed.sums.clients
+        count = sum(sums.clients for sums in summed.sums or ())
         who = (summed.nodes, summed.lost, summed.silent)
-        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=summed.closed)
+        groups = summed.groups if len(summed.groups) > 1 else []
+        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=summed.closed, groups=groups)
 
     def facts(self) -> dict[str, Any]:
         """For the journal: nodes by their numbers as text, which is what JSON has as names."""
@@ -67,4 +71,5 @@ class RoundOutcome:
             "closed": self.closed,
             "median_size": self.median_size,
             "scaled": self.scaled,
+            **({"groups": self.groups} if self.groups else {}),
         }

@@ -40,6 +40,7 @@ from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import expected_in, joined
 from fedrecplus.parts.privacy import check_delta, os_words
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import ServerState, add_up, broadcast, released
@@ -89,8 +90,8 @@ class _ServedRun:
         self.task = Task.parse(agreed) if agreed else Task.of(self.deployment.model, self.config, self.catalogue)
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
         self.ledger = Ledger.of_model(run.book, self.config, self.deployment.model)
-        self.sums: Sums | None = None
-        """that the last step was made of, as devices are told them"""
+        self.sums: list[Sums] | None = None
+        """that the last step was made of, as devices are told them: one, or one of each group"""
         self.noise_on_devices = self.config.privacy.NOISE_ON_DEVICES
         self.lines: list[dict[str, Any]] = []
         """the journal so far"""
@@ -116,7 +117,7 @@ class _ServedRun:
         assert self.secure is not None
         sums = self._outcome(before_first_round(self.catalogue))[0].sums
         assert sums is not None
-        self.catalogue = self.secure.catalogue = with_statistics(self.config, self.catalogue, sums)
+        self.catalogue = self.secure.catalogue = with_statistics(self.config, self.catalogue, sums[0])
         self.run.set_catalogue(self.catalogue)
 
     def _round(self, state: ServerState) -> ServerState:
@@ -151,7 +152,7 @@ class _ServedRun:
             if outcome.scaled:
                 log.warning("round %s: %s updates beyond %.3g", state.round + 1, len(outcome.scaled), bound)
             message = broadcast(state, self.catalogue.public, np.zeros((0, 0)))  # no weight looks at encoded items
-            outcome.sums = add_up(uploads, message, self.config)[0]
+            outcome.sums = [add_up(uploads, message, self.config)[0]]
         return outcome
 
     def _secure_sum(self, state: ServerState, began: float) -> RoundOutcome:
@@ -167,17 +168,19 @@ class _ServedRun:
             cohort = self._cohort(state, began)
             packets = self._requests(state, cohort.asked, session=session, pinned=pinned)
             summed = self.secure.attempt(state.round, shape, packets, cohort.target, self._note_release)
-        clients = 0 if summed.sums is None else summed.sums.clients
+        clients = sum(sums.clients for sums in summed.sums or ())
         self.tally = self.tally.after(RoundReport(clients, summed.bytes_up, summed.bytes_down), 0.0)
         return RoundOutcome.of_sum(summed)
 
-    def _step(self, state: ServerState, sums: Sums) -> ServerState:
+    def _step(self, state: ServerState, groups: list[Sums]) -> ServerState:
         public, config = self.catalogue.public, self.config
         if self.ledger is not None:
-            check_delta(self.ledger.delta, sums.clients)  # before the first round nobody knew how many people come
+            check_delta(
+                self.ledger.delta, sum(sums.clients for sums in groups)
+            )  # before the first round nobody knew how many people come
             if not self.noise_on_devices:  # this server adds it, and other noise where a crash repeats the round
                 self.ledger.before_round(state.round, fresh=True)
-        self.sums = as_told(released(sums, state.round, public, config, os_words), config)
+        self.sums = [as_told(released(sums, state.round, public, config, os_words), config) for sums in groups]
         after = next_state(state, self.sums, public, config)
         try:
             look_for_divergence(checkpoint_of(after, self.tally).state)
@@ -271,13 +274,22 @@ class _ServedRun:
             log.error("round %s: items moved much farther than in the rounds before: %s", state.round, names)
         line |= {"largest_step": float(steps.max(initial=0.0)), "odd_items": odd}
         assert self.sums is not None
-        line |= self._clipped(self.sums, outcome.uploads) if is_secure(self.config) else {}
+        if is_secure(self.config):
+            line |= self._clipped(self.sums, outcome.uploads) | self._odd_groups(outcome.groups)
         self.run.close_round(line, metrics, checkpoint_of(state, self.tally), sum_arrays(self.sums, self.config))
         self.lines = [*self.lines[-_REMEMBERED:], line]
 
-    def _clipped(self, sums: Sums, persons: int) -> dict[str, float]:
+    def _odd_groups(self, nodes: list[list[int]]) -> dict[str, list[int]]:
+        """Which groups the step left out, being unlike the others: whoever spoils is in one of them."""
+        odd = joined(self.sums or [], expected_in(1, self.catalogue.public))[1] if nodes else []
+        if odd:
+            log.warning("groups whose sums are odd are left out; they are of the nodes %s", [nodes[n] for n in odd])
+        return {"odd_groups": odd} if nodes else {}
+
+    def _clipped(self, groups: list[Sums], persons: int) -> dict[str, float]:
         """Of how many persons numbers were clipped, as it is told in the sum; a budget's clip is meant to be tight."""
-        share = sums.clipped / max(persons, 1)
+        clipped = sum(sums.clipped for sums in groups)
+        share = clipped / max(persons, 1)
         if share > _MANY and self.ledger is None:
             log.warning("%.0f %% of %s persons were clipped in a round: raise channel.bound", 100 * share, persons)
-        return {"clipped": round(sums.clipped, 1)}
+        return {"clipped": round(clipped, 1)}

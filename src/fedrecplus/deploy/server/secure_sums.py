@@ -1,5 +1,8 @@
 """One round's secure sum over the network: five exchanges, or four without pinned identities, and dropouts in each.
 
+Where a task has groups, each is a cohort with a sum of its own. All go through the stages together; one that fails is
+left out, as long as most come to a sum.
+
 The server never holds an upload: what comes is masked, and what is left when the masks are out is the sum of all who
 survived. Until the last exchange a sum that fails is given up, and the round begins anew with fresh keys and another
 cohort. With the first question of the last exchange that is over: some nodes may have given their shares away, and
@@ -12,7 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -38,9 +41,9 @@ from fedrecplus.deploy.wire import (
     sum_terms,
 )
 from fedrecplus.deploy.wire.questions import told_bytes
-from fedrecplus.parts.channel import decode
+from fedrecplus.parts.channel import Grouping, cohort_bytes, decode
 from fedrecplus.parts.channel.secure import server_options
-from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
+from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, pack, unpack
 from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.server_state import Aborted
 from fedrecplus.protocol import Sums
@@ -55,8 +58,10 @@ class Summed:
     asked: list[int]
     target: int
     """how many of them the first stage needs; it may close at the quorum of these, later ones at that of who is left"""
-    sums: Sums | None = None
-    """None where the sum failed"""
+    sums: list[Sums] | None = None
+    """one, or one of each group that came to one; None where the sum failed"""
+    groups: list[list[int]] = field(default_factory=list)
+    """nodes of each group that came to a sum"""
     why: str = ""
     """it failed"""
     nodes: dict[int, float] = field(default_factory=dict)
@@ -70,12 +75,9 @@ class Summed:
     bytes_down: int = 0
 
 
-class Pending(msgspec.Struct, frozen=True):
-    """A sum before its last exchange, as it is in the database."""
+class PendingGroup(msgspec.Struct, frozen=True):
+    """One group's sum before its last exchange; the whole cohort's where there are no groups."""
 
-    model: str
-    round: int
-    session: bytes
     numbers: dict[int, int]
     """node → its number in the sum"""
     persons: int
@@ -86,8 +88,29 @@ class Pending(msgspec.Struct, frozen=True):
     """the protocol's state, with the masked sum"""
 
 
+class Pending(msgspec.Struct, frozen=True):
+    """A round's sums before their last exchange, as they are in the database."""
+
+    model: str
+    round: int
+    session: bytes
+    drawn: int
+    """how many groups there were"""
+    groups: list[PendingGroup]
+
+
+@dataclass
+class _Group:
+    """A group whose sum is being made."""
+
+    server: SecureServer
+    numbers: dict[int, int]
+    persons: int
+    questions: Mapping[int, bytes] = field(default_factory=dict)
+
+
 class SecureRound:
-    """The secure sum of one round."""
+    """The secure sum of one round, or those of its groups."""
 
     def __init__(self, desk: Desk, config: Config, catalogue: ItemCatalogue) -> None:
         self.desk, self.config, self.catalogue = desk, config, catalogue
@@ -95,7 +118,7 @@ class SecureRound:
         self.pinned = {identity_number(key): key for key in keys} if keys else None
 
     def pending(self, round_number: int) -> Pending | None:
-        """The sum of this round that was about to be unmasked when its coordinator stopped; others are over."""
+        """The sums of this round that were about to be unmasked when their coordinator stopped; others are over."""
         content = self.desk.run.pending()
         if content is None:
             return None
@@ -127,26 +150,47 @@ class SecureRound:
         self.desk.run.set(pending=msgspec.msgpack.encode(pending))
 
     def finish(self, pending: Pending, shape: tuple[int, ...], summed: Summed | None = None) -> Summed:
-        """The last exchange. What is kept stays until the round is; a failure may be tried again."""
-        summed = Summed(sorted(pending.numbers), len(pending.numbers)) if summed is None else summed
-        server = SecureServer.of_bytes(pending.server, self.pinned)
+        """The last exchange. What is kept stays until the round is; a failure may be tried again.
+
+        Of groups, most must be finished.
+        """
+        groups = [
+            _Group(SecureServer.of_bytes(kept.server, self.pinned), kept.numbers, kept.persons, kept.questions)
+            for kept in pending.groups
+        ]
+        everybody = sorted(node for group in groups for node in group.numbers)
+        summed = Summed(everybody, len(everybody)) if summed is None else summed
+        self._exchange(groups, pending.session, pending.round, summed)
         try:
-            self._exchange(server, pending.session, pending.round, pending.numbers, pending.questions, summed)
-            server.close()
+            finished = self._closed(groups, pending.drawn, pending.round)
         except Aborted as problem:
             summed.why = str(problem)
             log.warning("round %s: the sum is not unmasked yet: %s", pending.round + 1, problem)
             return summed
-        finally:
-            self._blame(server, pending.numbers)
-        survivors, terms = set(server.survivors), self._terms(shape, pending.round)
-        encoding = terms.encoding(pending.persons, server.cohort, server.senders())
-        noise = terms.share(encoding, server.cohort) * math.sqrt(len(survivors))
-        summed.sums = replace(decode(server.total, encoding), noise=noise)
-        summed.nodes = {
-            node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
-        }
+        terms, seconds = self._terms(shape, pending.round), summed.nodes
+        summed.sums, summed.nodes = [], {}
+        for group in finished:
+            summed.sums.append(_decoded(group, terms))
+            nodes = [node for node, number in group.numbers.items() if number in group.server.vectors]
+            summed.groups.append(sorted(nodes))
+            summed.nodes |= {node: seconds.get(node, 0.0) for node in nodes}
         return summed
+
+    def _closed(self, groups: Sequence[_Group], drawn: int, round_number: int) -> list[_Group]:
+        """The groups whose stage could be closed, with their next questions; ``Aborted`` where they are not most."""
+        closed, problem = [], Aborted("nobody is left")
+        for group in groups:
+            try:
+                group.questions = group.server.close()
+                closed.append(group)
+            except Aborted as aborted:
+                problem = aborted
+                log.warning("round %s: a group of %s is left out: %s", round_number + 1, len(group.numbers), aborted)
+            finally:
+                self._blame(group.server, group.numbers)
+        if not Grouping(drawn, b"").enough(len(closed)):
+            raise problem
+        return closed
 
     def _blame(self, server: SecureServer, numbers: Mapping[int, int]) -> None:
         """A strike for each node that gave wrong shares, so that it can't end sum after sum."""
@@ -162,30 +206,27 @@ class SecureRound:
     ) -> Pending:
         """All exchanges but the last; ``Aborted`` where too few are left."""
         request = decode_request(next(iter(requests.values())), [choice.rule for choice in self.config.choices])
-        session = request.session
-        server, numbers, persons = self._keys(request, shape, requests, summed)
-        server.context = mask_context(persons)
-        questions = server.close()
-        try:
-            while server.stage != "reveal":
-                more = {"persons": persons} if server.stage == "mask" else {}
-                self._exchange(server, session, round_number, numbers, questions, summed, more)
-                questions = server.close()
-        finally:
-            self._blame(server, numbers)
-        model = self.desk.deployment.model
-        return Pending(model, round_number, session, numbers, persons, questions, server.to_bytes())
+        groups = self._keys(request, shape, requests, summed)
+        drawn = len(groups)
+        groups = self._closed(groups, drawn, round_number)
+        while groups[0].server.stage != "reveal":
+            self._exchange(groups, request.session, round_number, summed)
+            groups = self._closed(groups, drawn, round_number)
+        kept = [
+            PendingGroup(group.numbers, group.persons, dict(group.questions), group.server.to_bytes())
+            for group in groups
+        ]
+        return Pending(self.desk.deployment.model, round_number, request.session, drawn, kept)
 
     def _keys(
         self, request: Request, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
-    ) -> tuple[SecureServer, dict[int, int], int]:
+    ) -> list[_Group]:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
         adverts: dict[int, tuple[int, bytes]] = {}
         persons: dict[int, int] = {}
         terms, session = self._terms(shape, request.round), request.sum_session
-        layout = terms.layout
         due = Stage(request.model, request.round, request.session, FIRST)
-        most = longest_message(FIRST, len(requests), 0, layout.items // 8 + 1)
+        most = longest_message(FIRST, len(requests), 0, terms.layout.items // 8 + 1)
 
         def take(node: int, packet: Packet) -> None:
             message, count = decode_stage_reply(packet, due, most), packet.facts.get("persons")
@@ -201,41 +242,60 @@ class SecureRound:
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, request.round, summed)
-        options = server_options(self.config.channel.settings, terms.surviving)
-        options = replace(options, least_cohort=max(options.least_cohort, terms.least_nodes))
-        server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
-        numbers = {}
+        cohort = self._server(session, terms, [number for number, _ in adverts.values()])
+        nodes: dict[int, int] = {}
         for node, (number, message) in adverts.items():
             try:
-                self._take(server, number, message)
-                numbers[node] = number
+                self._take(cohort, number, message)
+                nodes[number] = node
             except Refusal as refusal:
                 self.desk.records.note(node, refusal)
                 summed.lost[node] = f"{FIRST} {refusal.kind}"
-        room = sum(persons[node] for node in numbers)
-        if numbers:  # too many for the ring: better said now
-            terms.share(terms.encoding(room, len(numbers), server.senders()), len(numbers))
-        return server, numbers, room
+        groups = []
+        for server in [cohort] if request.grouping is None else self._parted(cohort, request.grouping, terms):
+            numbers = {nodes[number]: number for number in server.adverts}
+            room = sum(persons[node] for node in numbers)
+            server.context = mask_context(room)
+            groups.append(_Group(server, numbers, room))
+            if numbers:  # too many for the ring: better said now
+                terms.share(terms.encoding(room, len(numbers), server.senders()), len(numbers))
+        return groups
 
-    def _exchange(
-        self, server: SecureServer, session: bytes, round_number: int, numbers: Mapping[int, int],
-        questions: Mapping[int, bytes], summed: Summed, more: Mapping[str, int] | None = None,
-    ) -> None:  # fmt: skip
+    def _server(self, session: bytes, terms: SumTerms, numbers: Sequence[int], everybody: bytes = b"") -> SecureServer:
+        options = server_options(self.config.channel.settings, terms.surviving)
+        options = replace(options, least_cohort=max(options.least_cohort, terms.least_nodes))
+        return SecureServer(session, terms.layout, numbers, options, self.pinned, everybody=everybody)
+
+    def _parted(self, cohort: SecureServer, grouping: Grouping, terms: SumTerms) -> Iterator[SecureServer]:
+        """A sum for each group of those whose keys were taken: who is in the cohort says who is in which group."""
+        numbers = sorted(cohort.adverts)
+        for places in grouping.of(numbers):
+            members = [numbers[place] for place in places]
+            server = self._server(cohort.session, terms, members, cohort_bytes(numbers))
+            for number in members:
+                server.take(number, pack(cohort.adverts[number]))
+            yield server
+
+    def _exchange(self, groups: Sequence[_Group], session: bytes, round_number: int, summed: Summed) -> None:
         """One later stage: everybody who is left gets a question of their own."""
-        due = Stage(self.desk.deployment.model, round_number, session, server.stage)
-        layout = server.layout
-        most = longest_message(server.stage, len(numbers), layout.bytes_of(layout.items), layout.items // 8 + 1)
+        server, of_node = groups[0].server, {node: group for group in groups for node in group.numbers}
+        due, layout = Stage(self.desk.deployment.model, round_number, session, server.stage), server.layout
+        near = max(len(group.numbers) for group in groups)
+        most = longest_message(due.name, near, layout.bytes_of(layout.items), layout.items // 8 + 1)
         packets = {
-            node: encode_stage(due, questions[number], **(more or {}))
-            for node, number in numbers.items()
-            if number in questions
+            node: encode_stage(
+                due, group.questions[number], **({"persons": group.persons} if due.name == "mask" else {})
+            )
+            for node, group in of_node.items()
+            if (number := group.numbers[node]) in group.questions
         }
 
         def take(node: int, packet: Packet) -> None:
-            self._take(server, numbers[node], decode_stage_reply(packet, due, most))
+            group = of_node[node]
+            self._take(group.server, group.numbers[node], decode_stage_reply(packet, due, most))
             summed.bytes_up += packet.size
 
-        self._gather(packets, take, server.stage, round_number, summed)
+        self._gather(packets, take, due.name, round_number, summed)
 
     def _gather(
         self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], stage: str, round_number: int,
@@ -259,6 +319,14 @@ class SecureRound:
             server.take(number, message)
         except Refused as refused:
             raise Refusal("malformed", str(refused)) from None
+
+
+def _decoded(group: _Group, terms: SumTerms) -> Sums:
+    """A group's sums; with the standard deviation of the devices' noise, where they add any."""
+    server = group.server
+    encoding = terms.encoding(group.persons, server.cohort, server.senders())
+    noise = terms.share(encoding, server.cohort) * math.sqrt(len(server.vectors))
+    return replace(decode(server.total, encoding), noise=noise)
 
 
 def new_session() -> bytes:

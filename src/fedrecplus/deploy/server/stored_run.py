@@ -110,7 +110,7 @@ class StoredRun:
         content = self._value(runs.c.checkpoint)
         return None if content is None else _of_bytes(bytes(content))
 
-    def sums(self) -> Sums | None:
+    def sums(self) -> list[Sums] | None:
         """The sums of its last round, as devices are told them."""
         content = self._value(runs.c.told)
         return None if content is None else sums_told(Packet.of_bytes(bytes(content)).arrays)

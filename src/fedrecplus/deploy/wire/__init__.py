@@ -10,6 +10,7 @@ from fedrecplus.deploy.wire.request import (
     check_deployable,
     decode_request,
     encode_request,
+    grouping_of,
     is_secure,
     told_tables,
 )
@@ -45,6 +46,7 @@ from fedrecplus.deploy.wire.steps import (
     sum_arrays,
     sum_digest,
     sums_told,
+    told_digest,
 )
 from fedrecplus.deploy.wire.task import LONGEST_TASK, Task
 
@@ -53,8 +55,8 @@ __all__ = [
     "ItemCatalogue", "LogHead", "Packet", "Refusal", "Request", "RoundTerms", "Stage", "SumTerms", "Task", "as_told",
     "check_deployable", "check_vector", "decode_reply", "decode_request", "decode_stage_reply", "decode_stage_request",
     "deployed_budget", "encode_refusal", "encode_reply", "encode_request", "encode_stage", "first_state",
-    "fixed_settings", "grown_state", "identity_number", "is_later_stage", "is_secure", "leaf_hash", "leaf_subject",
-    "longest_message", "mask_context", "message_of", "next_state", "persons_bound", "read_identities", "root_of",
-    "round_leaf", "split_leaves", "statistics_ring", "sum_arrays", "sum_digest", "sum_layout", "sum_terms", "sums_told",
-    "told_tables",
+    "fixed_settings", "grouping_of", "grown_state", "identity_number", "is_later_stage", "is_secure", "leaf_hash",
+    "leaf_subject", "longest_message", "mask_context", "message_of", "next_state", "persons_bound",
+    "read_identities", "root_of", "round_leaf", "split_leaves", "statistics_ring", "sum_arrays", "sum_digest",
+    "sum_layout", "sum_terms", "sums_told", "told_digest", "told_tables",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ Factors travel in ``Config.precision``: with float64 a deployed round equals a s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from fedrecplus.deploy.wire.stages import FIRST, Stage
 from fedrecplus.deploy.wire.steps import SUM, sum_arrays, sums_told
 from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UnknownName, UserError
-from fedrecplus.parts.channel import RingSettings
+from fedrecplus.parts.channel import Grouping, RingSettings
 from fedrecplus.parts.channel.secure import Settings as SecureSettings
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.parts.privacy.distributed import Distributed
@@ -52,7 +52,7 @@ class Request:
     """the catalogue itself, for nodes that may not have it"""
     size: int
     """bytes"""
-    sums: Sums | None = None
+    sums: Sequence[Sums] | None = None
     """of the round before, which V was moved by; None in the first round, and where it was not asked for"""
     told: dict[str, NDArray[Any]] = field(default_factory=dict)
     """the tables as they came"""
@@ -63,6 +63,11 @@ class Request:
     """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
     pinned: bool = False
     """whether participants of the sum sign with identities that everybody has pinned"""
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """How those who take part fall into groups with a sum each; None where all are in one."""
+        return grouping_of(self.config, self.task, self.round)
 
     @property
     def V(self) -> NDArray[Any]:
@@ -95,9 +100,17 @@ class Request:
         return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
 
 
+def grouping_of(config: Config, task: Task, round_number: int) -> Grouping | None:
+    """How a round's cohort falls into groups, by task and round; statistics are of all in one."""
+    ring = config.channel.settings
+    if not isinstance(ring, SecureSettings) or ring.groups == 1 or round_number < 0:
+        return None
+    return Grouping(ring.groups, bytes.fromhex(task.digest) + round_number.to_bytes(8, "big"))
+
+
 def encode_request(
     model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
-    pinned: bool = False, task: Task | None = None, sums: Sums | None = None,
+    pinned: bool = False, task: Task | None = None, sums: Sequence[Sums] | None = None,
     leaf: str = "", log: LogHead | None = None,
 ) -> Packet:  # fmt: skip
     """The packet of a request. Last step and covariance go along only where clients weigh themselves.
@@ -188,10 +201,10 @@ def _check_table(name: str, table: NDArray[Any], V: NDArray[Any]) -> None:
         raise ValueError(f"{name} has numbers beyond {_LARGEST[name]:g}")
 
 
-def _sums(arrays: dict[str, NDArray[Any]], V: NDArray[Any]) -> Sums | None:
+def _sums(arrays: dict[str, NDArray[Any]], V: NDArray[Any]) -> list[Sums] | None:
     """The sums that V was moved by; a ValueError where they are another table's."""
     sums = sums_told(arrays) if arrays else None
-    if sums is not None and (sums.total.shape[1:] != V.shape[1:] or len(sums.total) > len(V)):  # items may have come
+    if any(one.total.shape[1:] != V.shape[1:] or len(one.total) > len(V) for one in sums or ()):  # items may have come
         raise ValueError("a sum of another table")
     return sums
 
@@ -254,8 +267,6 @@ def _check_secure(config: Config) -> None:
         raise UserError(
             "channel.cryptography=skipped hides nothing; it is for simulation", "set channel.cryptography=computed"
         )
-    if how.groups > 1:
-        raise UserError("channel.groups is for simulation: a deployment sums a cohort as one", "set channel.groups=1")
     if how.dropout > 0:
         raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
 

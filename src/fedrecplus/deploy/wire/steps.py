@@ -1,11 +1,13 @@
-"""The sum that a table was moved by, as it travels: devices that have the table before make the step themselves.
+"""The sums that a table was moved by, as they travel: devices that have the table before make the step themselves.
+
+There is one sum, or one of each group of the cohort that came to one.
 
 Both sides step from tables and sums in the precision in which they travel, so that equal arithmetic gives equal bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.parts.channel import expected_in, joined
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.rounds import ServerState, extend_server, server_round, start_server
 
@@ -28,22 +31,46 @@ def as_told(sums: Sums, config: Config) -> Sums:
     return replace(sums, total=sums.total.astype(config.precision).astype(np.float64))
 
 
-def sum_arrays(sums: Sums, config: Config) -> dict[str, NDArray[Any]]:
-    """The sums of ``as_told``, by the names that travel."""
-    arrays = {name: getattr(sums, name).astype(np.float64) for name in _ARRAYS}
-    arrays |= {"total": sums.total.astype(config.precision), "scalars": np.array([getattr(sums, n) for n in _SCALARS])}
-    return {SUM + name: table for name, table in arrays.items()}
+def sum_arrays(groups: Sequence[Sums], config: Config) -> dict[str, NDArray[Any]]:
+    """The sums of ``as_told``, above each other, by the names that travel."""
+    each = [_arrays(sums, config) for sums in groups]
+    return {SUM + name: np.stack([arrays[name] for arrays in each]) for name in each[0]}
 
 
-def sum_digest(sums: Sums, config: Config) -> str:
-    """The name of a sum in a task's log."""
-    return Packet({}, sum_arrays(sums, config)).digest
+def sum_digest(groups: Sequence[Sums], config: Config) -> str:
+    """The names of sums in a task's log, of each group one."""
+    return told_digest(sum_arrays(groups, config))
 
 
-def sums_told(arrays: Mapping[str, NDArray[Any]]) -> Sums:
+def told_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """The same, of the sums as they travel; a KeyError or ValueError where they are none."""
+    groups = len(arrays[SUM + "total"])
+    if {len(table) for table in arrays.values()} != {groups}:
+        raise ValueError("sums of another number of groups than others")
+    each = ({name.removeprefix(SUM): table[place] for name, table in arrays.items()} for place in range(groups))
+    return " ".join(Packet({}, one).digest for one in each)
+
+
+def sums_told(arrays: Mapping[str, NDArray[Any]]) -> list[Sums]:
     """What ``sum_arrays`` made; a KeyError or ValueError for anything else."""
-    total, weights, statistic = (arrays[SUM + name].astype(np.float64) for name in _ARRAYS)
-    scalars = arrays[SUM + "scalars"].astype(np.float64)
+    whole = {name: arrays[SUM + name] for name in (*_ARRAYS, "scalars")}
+    counts = {table.shape[:1] for table in whole.values()}
+    if len(counts) != 1 or counts <= {(), (0,)}:
+        raise ValueError("sums of another number of groups than others")
+    return [_one_told({name: table[place] for name, table in whole.items()}) for place in range(len(whole["total"]))]
+
+
+def _arrays(sums: Sums, config: Config) -> dict[str, NDArray[Any]]:
+    arrays = {name: getattr(sums, name).astype(np.float64) for name in _ARRAYS}
+    return arrays | {
+        "total": sums.total.astype(config.precision),
+        "scalars": np.array([getattr(sums, name) for name in _SCALARS]),
+    }
+
+
+def _one_told(arrays: Mapping[str, NDArray[Any]]) -> Sums:
+    total, weights, statistic = (arrays[name].astype(np.float64) for name in _ARRAYS)
+    scalars = arrays["scalars"].astype(np.float64)
     whole = all(np.isfinite(table).all() for table in (total, weights, statistic, scalars))
     if not whole or total.ndim != 2 or weights.shape != total.shape[:1] or scalars.shape != (3,) or statistic.ndim != 1:
         raise ValueError("a sum that is none")
@@ -56,8 +83,9 @@ def first_state(config: Config, public: PublicItems) -> ServerState:
     return _in_precision(start_server(config, public), config)
 
 
-def next_state(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
+def next_state(state: ServerState, groups: Sequence[Sums], public: PublicItems, config: Config) -> ServerState:
     """After a round, from the sums as they were told."""
+    sums, _ = joined(groups, expected_in(1, public))
     return _in_precision(server_round(state, sums, public, config), config)
 
 

@@ -24,6 +24,7 @@ from fedrecplus.deploy.wire.packet import Refusal
 from fedrecplus.deploy.wire.settings import fixed_settings
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingSettings, least_persons
+from fedrecplus.parts.channel.secure import Settings as SecureSettings
 from fedrecplus.parts.privacy.distributed import Distributed
 
 LONGEST_TASK = 64 * 2**10
@@ -155,6 +156,8 @@ def _way_of(config: Config, columns: int) -> list[str]:
         f"  the server sees sums over people: {columns} numbers of each item's row, none of yours beyond "
         f"{ring.bound:g}; rows that fewer than {ring.fewest_contributors} are expected to have rated are left out"
     ]
+    if isinstance(ring, SecureSettings) and ring.groups > 1:
+        lines.append(f"  people fall into {ring.groups} random groups with a sum each, so that few who spoil do little")
     if config.channel.demonstration:
         return [*lines, "  A DEMONSTRATION: sums of so few people that they can be taken apart"]
     return [*lines, f"  a sum is of {least_persons(columns)} people at least, or hidden by noise"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel._groups import groups_of, joined
+from fedrecplus.parts.channel._groups import Grouping, cohort_bytes, joined
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
@@ -52,12 +52,14 @@ __all__ = [
     "VIEWS",
     "Channel",
     "Encoding",
+    "Grouping",
     "RingChannel",
     "RingLayout",
     "RingSettings",
     "RingVector",
     "SummingChannel",
     "add_all",
+    "cohort_bytes",
     "contributors",
     "decode",
     "encode",
@@ -65,7 +67,6 @@ __all__ = [
     "encoding_of",
     "expected_in",
     "from_bytes",
-    "groups_of",
     "is_clipped",
     "joined",
     "layout_of",

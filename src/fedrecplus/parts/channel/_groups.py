@@ -9,14 +9,14 @@ Each group is a cohort: what a sum must have at least, and which rows are in it,
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.protocol import Array, Sums
-from fedrecplus.randomness import Key, uniform
 
 _ODD = 1.5
 """times the median group's size, beyond which a group is left out"""
@@ -24,10 +24,38 @@ _ROW = 2.5
 """times the size of a contribution and the root of how many are expected: the most that a row is moved"""
 
 
-def groups_of(clients: NDArray[np.int64], count: int, key: Key) -> list[NDArray[np.int64]]:
-    """Places of the clients in so many groups of nearly the same size, drawn by a key."""
-    order = np.argsort(uniform(key, clients), kind="stable")
-    return [np.sort(part) for part in np.array_split(order, count)]
+@dataclass(frozen=True)
+class Grouping:
+    """How a cohort falls into groups: by hashes that everybody can compute, of a public name and of the cohort.
+
+    Whoever chooses the cohort can try many, by leaving people out or inventing some, until it likes the groups. Of one
+    cohort there is one way alone.
+    """
+
+    count: int
+    name: bytes
+    """what is drawn for: no two rounds of any task have one"""
+
+    def of(self, clients: Sequence[int]) -> list[NDArray[np.int64]]:
+        """Places of the clients, ascending, in so many groups of nearly the same size."""
+        everybody = hashlib.sha256(self.name + cohort_bytes(sorted(clients))).digest()
+        drawn = [hashlib.sha256(everybody + cohort_bytes([client])).digest() for client in clients]
+        order = np.array(sorted(range(len(clients)), key=drawn.__getitem__), dtype=np.int64)
+        return [np.sort(part) for part in np.array_split(order, self.count)]
+
+    def group_of(self, client: int, clients: Sequence[int]) -> set[int]:
+        """Who is in a client's group, itself included."""
+        groups = ({clients[place] for place in places} for places in self.of(clients))
+        return next(group for group in groups if client in group)
+
+    def enough(self, groups: int) -> bool:
+        """Whether so many groups' sums may stand for all: most of them."""
+        return 2 * groups > self.count
+
+
+def cohort_bytes(clients: Sequence[int]) -> bytes:
+    """Clients' numbers, end to end."""
+    return b"".join(client.to_bytes(8, "big") for client in clients)
 
 
 def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:

@@ -137,7 +137,7 @@ def least_persons(columns: int) -> int:
     columns all directions are found, and everybody's list with them. Beyond, only those are found whose rows nobody
     else rated; ``fewest_contributors`` leaves such rows out.
 
-    Ours: measured (docs/secure-sums.md)
+    Ours: measured (docs/sums-measured.md)
 
     >>> least_persons(64), least_persons(4)
     (192, 100)

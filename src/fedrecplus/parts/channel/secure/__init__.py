@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingChannel
-from fedrecplus.parts.channel._groups import groups_of, joined
+from fedrecplus.parts.channel._groups import Grouping, joined
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
@@ -34,7 +34,7 @@ from fedrecplus.parts.channel._summing import (
 )
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
-from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
+from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, session_of, shuffling
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
@@ -97,8 +97,8 @@ class Secure(RingChannel[Settings]):
         """
         if self.settings.groups == 1:
             return self._add_up(uploads, message, seed)
-        clients = np.array([upload.client for upload in uploads], dtype=np.int64)
-        places = groups_of(clients, self.settings.groups, subkey(seed, "groups", message.round))
+        grouping = Grouping(self.settings.groups, session_of(subkey(seed, "groups", message.round)))
+        places = grouping.of([upload.client for upload in uploads])
         parts = [self._add_up([uploads[place] for place in group], message, seed) for group in places]
         sums, odd = joined([part for part, _ in parts], expected_in(1, message.public))
         if odd:

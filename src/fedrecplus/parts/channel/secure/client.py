@@ -19,6 +19,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
+from fedrecplus.parts.channel._groups import Grouping
 from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
 from fedrecplus.parts.channel.secure import keys
 from fedrecplus.parts.channel.secure.client_state import ClientState, RandomBytes, Secrets
@@ -49,13 +50,15 @@ class SecureClient:
         pinned: Mapping[int, bytes] | None = None,
         random_bytes: RandomBytes = os.urandom,
         honest: float = 0.0,
+        grouping: Grouping | None = None,
     ) -> None:
         """A client with fresh secrets.
 
         It refuses a cohort smaller than ``least_cohort``, and where rows differ, to help unmask a row of its own that
         fewer than ``fewest`` survivors span. Where devices add noise, it refuses to unmask less than the share
         ``honest`` of the cohort, which the noise is made for. ``identity`` signs what it sends, and ``pinned`` are the
-        public identities of everybody (Ed25519, raw), which come from outside the server; both or none.
+        public identities of everybody (Ed25519, raw), which come from outside the server; both or none. With a
+        ``grouping`` the sum is of the group that follows from who is in the cohort.
         ``random_bytes`` is the operating system's except in simulation.
         """
         if (identity is None) != (pinned is None):
@@ -71,6 +74,7 @@ class SecureClient:
             pinned is not None,
             random_bytes(KEY_BYTES),
             honest=honest,
+            grouping=grouping,
         )
         self._set(state, identity, pinned)
 

@@ -8,10 +8,19 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
+from fedrecplus.parts.channel._groups import Grouping
 from fedrecplus.parts.channel._ring import RingLayout
 from fedrecplus.parts.channel.secure import keys
 from fedrecplus.parts.channel.secure.graph import least_threshold
-from fedrecplus.parts.channel.secure.messages import Advertisement, Neighbourhood, Refused, advertisements
+from fedrecplus.parts.channel.secure.messages import (
+    NUMBER_BYTES,
+    Advertisement,
+    Neighbourhood,
+    Refused,
+    advertisements,
+    cut,
+    to_number,
+)
 
 RandomBytes = Callable[[int], bytes]
 
@@ -35,6 +44,8 @@ class ClientState(msgspec.Struct):
     survivors: bytes = b""
     honest: float = 0.0
     """share of the cohort whose vectors must be in the sum"""
+    grouping: Grouping | None = None
+    """where the cohort falls into groups with a sum each"""
 
 
 class Secrets:
@@ -76,6 +87,7 @@ def checked_neighbours(
         raise Refused("where rows differ, everybody must be a neighbour: a row needs masks with all who send it")
     if count != message.cohort - 1 and state.pinned:
         raise Refused("with pinned identities everybody must be a neighbour: a lying server could choose them")
+    _check_group(message, adverts, state)
     own = {keys.public_key(secrets.private(name)) for name in (b"cipher key", b"mask key")}
     seen = [key for advert in adverts.values() for key in (advert.cipher_key, advert.mask_key)]
     if len({*own, *seen}) != 2 + len(seen):
@@ -88,3 +100,18 @@ def checked_neighbours(
         if pinned is not None:
             keys.check_signature(advert, pinned)
     return adverts
+
+
+def _check_group(message: Neighbourhood, adverts: Mapping[int, Advertisement], state: ClientState) -> None:
+    """Refuse another group than the one that follows from who is in the cohort."""
+    if state.grouping is None:
+        if message.everybody:
+            raise Refused("a cohort in groups, where one sum of all was asked for")
+        return
+    pieces = cut(message.everybody, len(message.everybody) // NUMBER_BYTES, NUMBER_BYTES)
+    everybody = [to_number(piece) for piece in pieces]
+    if everybody != sorted(set(everybody)) or state.number not in everybody:
+        raise Refused("a cohort without this client, or with somebody twice or out of order")
+    group = state.grouping.group_of(state.number, everybody)
+    if message.cohort != len(group) or not adverts.keys() < group:
+        raise Refused("another group than the one that is drawn for this cohort")

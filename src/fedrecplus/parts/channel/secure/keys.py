@@ -85,6 +85,11 @@ def pair_key(
     return agree(private, other, b"pair mask", pair(session, min(one, two), max(one, two)) + context)
 
 
+def cohort_context(everybody: bytes) -> bytes:
+    """What masks of a group are bound to beside the rest: the cohort that it was drawn from."""
+    return hashlib.sha256(everybody).digest() if everybody else b""
+
+
 def mask_key(seed: bytes, session: bytes) -> bytes:
     """The key of a self mask."""
     return derive(seed, b"self mask stream", session)

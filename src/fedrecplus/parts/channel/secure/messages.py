@@ -63,6 +63,8 @@ class Neighbourhood(SecureMessage, frozen=True, array_like=True, tag=1):
     """clients that advertised keys"""
     records: bytes
     """of its neighbours' advertisements, ascending"""
+    everybody: bytes = b""
+    """where a cohort falls into groups with a sum each: the numbers of all who advertised keys, ascending"""
 
 
 class SealedShares(SecureMessage, frozen=True, array_like=True, tag=2):

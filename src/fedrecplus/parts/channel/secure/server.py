@@ -37,14 +37,19 @@ class SecureServer:
         options: ServerOptions | None = None,
         pinned: Mapping[int, bytes] | None = None,
         shuffle: Callable[[list[int]], None] | None = None,
+        everybody: bytes = b"",
     ) -> None:
-        """A sum that these clients are asked for. ``shuffle`` is given in simulation, and random otherwise."""
+        """A sum that these clients are asked for. ``shuffle`` is given in simulation, and random otherwise.
+
+        ``everybody`` are the numbers of a cohort that these clients are a group of.
+        """
         self.session, self.layout, self.pinned = session, layout, pinned
         self.options = options or ServerOptions()
         self.asked = frozenset(clients)
         self.stage = "advertise"
         self.plan: graph.GraphPlan | None = None
         self.shuffle = shuffle or secrets.SystemRandom().shuffle
+        self.everybody = everybody
         self.context = b""
         """what all clients are told beside the messages before they mask: see ``SecureClient.mask``"""
         self.total: RingVector = zeros(layout)
@@ -74,7 +79,7 @@ class SecureServer:
             KeptSum(
                 self.session, self.layout, sorted(self.asked), self.options, self.plan, list(self.adverts.values()),
                 self.neighbours, sorted(self.shares), self.commitments, sorted(self.vectors),
-                sorted(self.consents), self.context, self.total.to_bytes(),
+                sorted(self.consents), self.pair_context, self.total.to_bytes(),
             )
         )  # fmt: skip
 
@@ -90,6 +95,11 @@ class SecureServer:
         server.context = kept.context
         server.total.add(from_bytes(kept.total, kept.layout))
         return server
+
+    @property
+    def pair_context(self) -> bytes:
+        """What masks of two clients are bound to beside the session."""
+        return self.context + keys.cohort_context(self.everybody)
 
     @property
     def survivors(self) -> tuple[int, ...]:

@@ -75,11 +75,8 @@ def close(server: SecureServer) -> dict[int, bytes]:
     else:
         server.neighbours = graph.ring(clients, plan.neighbours, server.shuffle)
     records = {client: advert.record() for client, advert in server.adverts.items()}
+    said = (VERSION, server.session, plan.threshold, len(clients))
     return {
-        client: pack(
-            Neighbourhood(
-                VERSION, server.session, plan.threshold, len(clients), b"".join(records[other] for other in others)
-            )
-        )
+        client: pack(Neighbourhood(*said, b"".join(records[other] for other in others), server.everybody))
         for client, others in server.neighbours.items()
     }

@@ -17,6 +17,7 @@ from fedrecplus.parts.channel.secure.messages import (
     VERSION,
     Complaint,
     MaskedVector,
+    Neighbourhood,
     Refused,
     Survivors,
     from_bits,
@@ -45,6 +46,7 @@ def answer(client: SecureClient, inbox: bytes, vector: RingVector, context: byte
         raise Refused(f"{len(plain)} neighbours have shared their secrets, and {client.threshold} are needed")
     if layout.to_bits(vector.rows) != state.rows:
         raise Refused("the vector spans other rows than were advertised")
+    context += keys.cohort_context(unpack(Neighbourhood, state.neighbourhood, state.session).everybody)
     client.once("mask", inbox + vector.to_bytes() + context)
     state.inbox, client.shares = inbox, plain
     masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())

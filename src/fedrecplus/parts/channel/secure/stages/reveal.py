@@ -64,7 +64,7 @@ def _remove_pairs(server: SecureServer, gone: int, secret: bytes) -> None:
     for other in server.neighbours[gone]:
         if other in server.vectors:
             mask_key = server.adverts[other].mask_key
-            key = keys.pair_key(private, mask_key, server.session, gone, other, server.context)
+            key = keys.pair_key(private, mask_key, server.session, gone, other, server.pair_context)
             shared = shared_rows(rows, server.layout.from_bits(server.adverts[other].rows))
             add_mask(server.total, key, server.layout, shared, minus=other < gone)
 
