@@ -128,7 +128,7 @@ def test_deploy_local_does_it_all(tmp_path: Path) -> None:
 
 
 def test_an_operators_day_goes_as_the_page_says(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
     script = re.search(r"```sh\n(.*?)```", page, re.S)
     assert script is not None
     (tmp_path / "bin").mkdir()

@@ -48,7 +48,8 @@ def test_an_item_that_comes_between_rounds_is_trained_by_nodes_that_agreed_to_gr
         cluster.start_node(cluster.homes[-1])
         cluster.run()
         with Store.open(cluster.homes[0].store) as store:
-            assert [one["items"] for one in known_catalogues(store)][-1] == len(grown.ids)
+            newest = known_catalogues(store)[-1]
+            assert (newest["items"], len(newest["added"])) == (len(grown.ids), ADDED), "its owner is told"
         assert [len(line["nodes"]) for line in cluster.journal.lines()] == [NODES] * 2
     early = WHOLE.client_of_rating % NODES != NODES - 1
     whole = simulated(begun, grown, change(config, "server.rounds", 4), after=2, early=early)

@@ -16,6 +16,8 @@ from fedrecplus.deploy.device.statistics import statistics_upload
 from fedrecplus.deploy.wire import (
     ItemCatalogue,
     Packet,
+    Refusal,
+    Task,
     encode_request,
     first_state,
     fixed_settings,
@@ -183,6 +185,52 @@ def test_groups_are_drawn_and_joined_alike(tmp_path: Path, spoiled: str) -> None
     drawn = [sorted(str(one) for one in grouping.group_of(number, numbers)) for number in numbers]
     assert found["groups"] == drawn
     assert (joined(groups, expected_in(1, CATALOGUE.public))[1] == [2]) == (spoiled in ("total", "statistic"))
+
+
+GROWN = """
+print(given.map(([content, count, task]) => {
+  const packet = device.packetOf(new Uint8Array(Buffer.from(content, 'base64')));
+  const { attached, config, model } = device.requestOf(packet, true);
+  const first = device.firstItems(attached, count);
+  try {
+    device.checkTask(device.taskOf(task), model, config, 0, attached);
+    return [first.digest, first.ids.length, true];
+  } catch (refused) {
+    return [first.digest, first.ids.length, refused.kind];
+  }
+}));
+"""
+
+
+def test_items_that_were_added_are_judged_alike(tmp_path: Path) -> None:
+    """Which catalogue it was, and whether the task has room for the rest."""
+    config, size = demonstration(3), len(CATALOGUE.ids) - 5
+    titles = tuple(f'„{name}" \\ 🎬' for name in CATALOGUE.ids)
+    bare = replace(CATALOGUE.public, average=np.zeros(0), years=np.zeros(0, np.int64))
+    rare = replace(CATALOGUE.public, popularity=np.append(CATALOGUE.public.popularity[:-1], 10**6))
+    swapped = CATALOGUE.public.of_items(np.roll(np.arange(size + 5), 1))
+    cases, expected = [], []
+    for catalogue, growth in [
+        (CATALOGUE, 0.5), (CATALOGUE, 0.0), (replace(CATALOGUE, titles=titles), 0.5),
+        (replace(CATALOGUE, titles=()), 0.5),
+        (replace(CATALOGUE, public=bare), 0.5), (replace(CATALOGUE, public=rare), 0.5),
+    ]:  # fmt: skip
+        task = Task.of("00c0ffee", config, catalogue.first(size), growth=growth)
+        for told in (catalogue, replace(catalogue, public=swapped)):
+            state = start_server(config, told.public)
+            packet = encode_request("00c0ffee", state, config, told, attach=True, task=task)
+            cases.append([base64.b64encode(packet.to_bytes()).decode(), size, task.text])
+            expected.append([told.first(size).digest, size, judged(task, config, told)])
+    assert {verdict for _, _, verdict in expected} == {True, "task"}
+    assert run_in_node(tmp_path, GROWN, cases) == expected
+
+
+def judged(task: Task, config: Config, catalogue: ItemCatalogue) -> bool | str:
+    try:
+        task.check("00c0ffee", config, 0, catalogue)
+    except Refusal as refused:
+        return refused.kind
+    return True
 
 
 CLIPPED = """

@@ -41,6 +41,7 @@ async function answered(packet: Packet, keeping: Keeping, ratings: Ratings, said
   await checkAgreed(keeping, request, catalogue);
   const state = request.round === STATISTICS_ROUND ? checkStatistics(kept, request) : await checkRound(keeping, kept, request, catalogue);
   const terms = await checkSum(keeping, request, catalogue);
+  await noteAdded(keeping, catalogue);
   await keeping.setFact("catalogue", catalogue.arrays);
   if (request.log) await keeping.setFact(`log ${request.task.digest}`, request.log.leaves.map(bytesToHex));
   const own = await ratings();
@@ -94,6 +95,15 @@ async function checkUnchanged(keeping: Keeping, kept: KeptModel | undefined, req
   const earlier = await keptCatalogue(keeping);
   const continued = earlier?.digest === kept.catalogue && firstItems(catalogue, earlier.ids.length).digest === kept.catalogue;
   if (!continued) throw new Refusal("settings", "the server changed the items of a model that began: it may only add some");
+}
+
+/** Note what was added to the items, for the person to see. */
+async function noteAdded(keeping: Keeping, catalogue: Catalogue): Promise<void> {
+  const earlier = await keptCatalogue(keeping);
+  const known = earlier?.ids.length ?? 0;
+  if (!earlier || known === catalogue.ids.length || firstItems(catalogue, known).digest !== earlier.digest) return;
+  const names = catalogue.titles.length ? catalogue.titles : catalogue.ids;
+  await keeping.setFact("added", [...((await keeping.fact<string[]>("added")) ?? []), ...names.slice(known)]);
 }
 
 /** Refuse a sum that no noise would come to, and one after the model's first round. */

@@ -19,11 +19,13 @@ export interface Asked {
 
 type Event = { readonly problem?: string; readonly answered?: unknown };
 const KILO = 1000;
+const SHOWN = 5;
 
 export function takePartPanel(asked: Asked, listen: (tell: (event: Event) => void) => void): HTMLElement {
   const { device } = asked;
   const said = element("p", { role: "status", class: "quiet", id: "part-said" });
   const spent = element("p", { class: "quiet" });
+  const added = element("p", { class: "quiet", id: "part-added" });
   const agree = element("input", { type: "checkbox", id: "agree" });
   const agreement = element("label", { class: "agree", for: "agree", hidden: !isDemonstration(asked) }, agree, element("span", {}, t("part.demonstration")));
   const begin = element("button", { type: "button", class: "primary", id: "take-part" }, t("part.begin"));
@@ -39,6 +41,8 @@ export function takePartPanel(asked: Asked, listen: (tell: (event: Event) => voi
     if (!consent && refusal) said.textContent = t("part.refused", { why: refusal });
     else if (!consent && !joined && !asked.invitation) said.textContent = t("part.no-invitation");
     else if (!consent) said.textContent = "";
+    const titles = (await device.keeping.fact<string[]>("added")) ?? [];
+    added.textContent = titles.length ? t("part.added", { count: titles.length, titles: titles.slice(-SHOWN).join(", ") }) : "";
     spent.textContent = t("part.spent", { spent: rounded(await device.keeping.spent()), most: (await device.keeping.policy()).lifetimeEpsilon });
   };
   const start = async (): Promise<void> => {
@@ -75,6 +79,7 @@ export function takePartPanel(asked: Asked, listen: (tell: (event: Event) => voi
     agreement,
     element("div", { class: "buttons" }, begin, leave),
     said,
+    added,
     spent,
   );
 }
@@ -109,6 +114,7 @@ function wordsOf({ code, offer, catalogue, server }: Asked): string[] {
     t("part.rounds", { rounds: code.rounds(config), kilobytes: Math.round(bytes / KILO), least }),
     epsilon ? t("part.noise", { epsilon: rounded(epsilon) }) : t("part.no-noise"),
     t(own ? "part.from-server" : "part.from-elsewhere", { server: new URL(server).host }),
+    ...(offer.task.growth > 0 ? [t("part.growth", { most: Math.floor(offer.task.growth * offer.task.size + 1e-9) })] : []),
     t("part.keeps"),
   ];
 }

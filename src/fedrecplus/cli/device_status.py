@@ -13,6 +13,9 @@ from fedrecplus.cli.display import say, show_table
 from fedrecplus.deploy import device as devices
 from fedrecplus.deploy.device import OWNER, Store
 
+_SHOWN = 5
+"""added items that are named"""
+
 
 def status_command(
     home: Home = DEFAULT_HOME,
@@ -200,7 +203,15 @@ def _policy_lines(policy: dict[str, Any]) -> list[str]:
 
 
 def _catalogue_lines(catalogues: list[dict[str, Any]]) -> list[str]:
-    return [f"catalogue {one['digest'][:12]}: {one['items']} items, {one['figures']}" for one in catalogues]
+    return [
+        f"catalogue {one['digest'][:12]}: {one['items']} items, {one['figures']}{_added(one)}" for one in catalogues
+    ]
+
+
+def _added(catalogue: dict[str, Any]) -> str:
+    added = catalogue["added"]
+    more = ", …" if len(added) > _SHOWN else ""
+    return f"; {len(added)} were added: {', '.join(added[:_SHOWN])}{more}" if added else ""
 
 
 def _facts(store: Store) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Part(ABC, Generic[S]):
     def with_rule(self, rule: str, source: str) -> Self:
         """Another part of the kind; settings that both have keep their values."""
         chosen = part_class(kind_of(type(self)), rule)
-        known = {field.name for field in msgspec.structs.fields(chosen.settings_type)}
+        known = chosen.settings_type.__struct_fields__
         kept = {name: value for name, value in self.values.items() if name in known}
         return cast(Self, chosen(read_settings(chosen.settings_type, kept, source, f"{self.kind}."), rule))
 

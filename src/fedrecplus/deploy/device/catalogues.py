@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import logging
+
 from fedrecplus.deploy.device.policy import load_policy
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
+
+log = logging.getLogger("fedrecplus")
+_SHOWN = 5
 
 
 def catalogue_of(store: Store, request: Request) -> ItemCatalogue:
@@ -26,8 +32,24 @@ def catalogue_of(store: Store, request: Request) -> ItemCatalogue:
 def keep_catalogue(store: Store, catalogue: ItemCatalogue) -> None:
     """Keep the catalogue of a request that is answered; that of a refused one is never shown to the owner."""
     if store.value("SELECT digest FROM catalogues WHERE digest = ?", catalogue.digest) is None:
+        added = _added_items(store, catalogue)
+        if added:
+            log.info("%s items were added to those of a model here: %s", len(added), ", ".join(added[:_SHOWN]))
         with store.changing():
             store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
+            store.put("facts", [(f"added {catalogue.digest}", json.dumps(added))])
+
+
+def added_items(store: Store, digest: str) -> list[str]:
+    """Titles, or ids where there are none, of what was added to a catalogue when it came."""
+    return list(json.loads(store.fact(f"added {digest}") or "[]"))
+
+
+def _added_items(store: Store, catalogue: ItemCatalogue) -> list[str]:
+    digests = [digest for (digest,) in store.connection.execute("SELECT digest FROM catalogues")]
+    known = [one for one in (load_catalogue(store, digest) for digest in digests) if one is not None]
+    sizes = [len(one.ids) for one in known if catalogue.continues(one)]
+    return list((catalogue.titles or catalogue.ids)[max(sizes) :]) if sizes else []
 
 
 def check_table(request: Request, catalogue: ItemCatalogue) -> None:

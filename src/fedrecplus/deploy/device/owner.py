@@ -12,7 +12,7 @@ import numpy as np
 from fedrecplus.config import from_tables
 from fedrecplus.config.toml import refuse_outside
 from fedrecplus.data import FileOptions, load
-from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.catalogues import added_items, load_catalogue
 from fedrecplus.deploy.device.models import SeenTable, chosen_table, seen_tables, table_of
 from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
@@ -68,7 +68,7 @@ def known_catalogues(store: Store) -> list[dict[str, Any]]:
     found = [(digest, load_catalogue(store, digest)) for digest in digests]
     return [
         {"digest": digest, "items": len(one.ids), "figures": one.figures, "source": one.public.source,
-         "epsilon": one.public.epsilon}
+         "epsilon": one.public.epsilon, "added": added_items(store, digest)}
         for digest, one in found if one is not None
     ]  # fmt: skip
 

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import hmac
 import math
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,14 @@ from typing import Annotated
 
 import msgspec
 from fastapi import FastAPI, Query, Request, Response
-from sqlalchemy import insert, select
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from fedrecplus import __version__
+from fedrecplus.deploy.http.answers import KEPT, OVER, TWICE, UNKNOWN, Answer, AnswerWriter
 from fedrecplus.deploy.http.metrics import render
 from fedrecplus.deploy.http.offer import Offers
 from fedrecplus.deploy.http.page import PageFiles
@@ -32,7 +32,7 @@ from fedrecplus.deploy.http.waiting import WaitingRoom
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
-from fedrecplus.deploy.server.schema import answers, objects, work
+from fedrecplus.deploy.server.schema import objects
 from fedrecplus.deploy.server.task_log import entries_of, head_of
 from fedrecplus.deploy.wire import LARGEST_MESSAGE, LogHead
 from fedrecplus.rates import TokenBuckets, peer_of
@@ -80,7 +80,7 @@ class Served:
 def make_app(served: Served) -> FastAPI:
     """The ASGI application of one worker."""
     database, roster = served.database, Roster(served.database)
-    room, senders = WaitingRoom(database, served.name), Senders(roster)
+    room, senders, writer = WaitingRoom(database, served.name), Senders(roster), AnswerWriter(database)
     recent: dict[str, bytes] = {}
     offers = Offers(database)
     joins, wrong = TokenBuckets(_JOINS_PER_SECOND, _JOINS_AT_ONCE), TokenBuckets(_WRONG_PER_SECOND, _WRONG_AT_ONCE)
@@ -157,23 +157,12 @@ def make_app(served: Served) -> FastAPI:
         """The sealed answer to a question; one for each."""
         sender = await senders.sender(request)
         content = await body_of(request, sender.verified, LARGEST_MESSAGE + _OVERHEAD)
-        status = await run_in_threadpool(keep, number, sender.number, content)
-        if status != 200:
-            raise HTTPException(status, {404: "no such question", 409: "it was answered", 410: "it is over"}[status])
+        status = await writer.keep(Answer(number, sender.number, content))
+        if status != KEPT:
+            why = {UNKNOWN: "no such question", TWICE: "it was answered", OVER: "it is over"}
+            raise HTTPException(status, why[status])
         room.counters["answers"] += 1
         return Response(status_code=200)
-
-    def keep(number: int, node: int, content: bytes) -> int:
-        """Store an answer, if it is to an open question of this node."""
-        with contextlib.suppress(IntegrityError), database.changing() as connection:
-            row = connection.execute(select(work.c.node, work.c.until).where(work.c.id == number)).first()
-            if row is None or row.node != node:
-                return 404
-            if row.until < time.time():
-                return 410
-            connection.execute(insert(answers).values(work=number, content=content, at=time.time()))
-            return 200
-        return 409
 
     @app.get("/v1/objects/{digest}")
     async def immutable(digest: str, request: Request) -> Response:

@@ -33,7 +33,8 @@ class DatabaseLink:
         self.run, self.key = run, SealingKey()
         self._asked: dict[str, int] = {}
         """question → node"""
-        self._encoded: tuple[Packet, bytes, dict[str, bytes]] | None = None
+        self._encoded: tuple[Packet, bytes, dict[str, str]] | None = None
+        """the packet that was asked last, its small part, and its objects' names by kind"""
 
     def nodes(self) -> list[int]:
         """Nodes that are connected."""
@@ -89,9 +90,9 @@ class DatabaseLink:
         """A packet's small part and the names of its objects, which are put where workers find them."""
         if self._encoded is None or self._encoded[0] is not packet:
             content, parts = split(packet)
-            self._encoded = (packet, content, parts)
-            for part in parts.values():
-                digest = object_digest(part)
+            self._encoded = (packet, content, {kind: object_digest(part) for kind, part in parts.items()})
+            for kind, part in parts.items():
+                digest = self._encoded[2][kind]
                 same = objects.c.digest == digest
                 if connection.execute(select(objects.c.until).where(same)).first() is None:
                     connection.execute(insert(objects).values(digest=digest, content=part, until=until + _KEPT))
@@ -99,7 +100,7 @@ class DatabaseLink:
                     connection.execute(
                         objects.update().where(same & objects.c.until.is_not(None)).values(until=until + _KEPT)
                     )
-        return self._encoded[1], {kind: object_digest(part) for kind, part in self._encoded[2].items()}
+        return self._encoded[1], self._encoded[2]
 
     def _tidy(self, connection: Connection) -> None:
         """Delete questions whose time is up, their answers, and objects that nobody names any more."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import tomli_w
@@ -25,8 +26,7 @@ def told_settings(config: Config) -> dict[str, Any]:
     >>> from_tables(told_settings(preset("fedrec+"))) == preset("fedrec+")
     True
     """
-    rules = {chosen.kind: {"rule": chosen.rule} for chosen in config.choices}
-    default = to_tables(from_tables(rules))
+    default = _default_tables(tuple((chosen.kind, chosen.rule) for chosen in config.choices))
     told: dict[str, Any] = {}
     for name, value in to_tables(config).items():
         if not isinstance(value, Mapping):
@@ -35,6 +35,12 @@ def told_settings(config: Config) -> dict[str, Any]:
         elif other := {key: one for key, one in value.items() if key == "rule" or one != default[name][key]}:
             told[name] = other
     return told
+
+
+@cache
+def _default_tables(rules: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """What rules bring by default."""
+    return to_tables(from_tables({kind: {"rule": rule} for kind, rule in rules}))
 
 
 def told_text(config: Config) -> str:
