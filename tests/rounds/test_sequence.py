@@ -73,11 +73,11 @@ def test_a_device_sends_its_own_part_of_the_product_with_t() -> None:
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 def test_rounds_come_to_the_strongest_directions_of_the_scaled_closeness(engine: str) -> None:
     ratings = in_order()
-    problem = prepare(ratings, config_of("server.rounds=90", "model.sequence_every=2", f"engine={engine}"))
+    problem = prepare(ratings, config_of("server.rounds=160", f"engine={engine}"))
     model, runner = problem.config.model, engine_of(problem.config)
     assert isinstance(model, Sequence)
     state = runner.start(problem)
-    for _ in range(90 if engine == "fast" else 60):
+    for _ in range(160):
         state, _ = runner.round(problem, state)
     scale = row_scale(model.settings, problem.public)
     strengths, directions = np.linalg.eigh(scale[:, None] * closeness(ratings, ratings.item_count) * scale)
@@ -104,7 +104,7 @@ def test_a_round_is_of_v_and_w_or_of_t_and_no_wider_than_the_wider() -> None:
 
 def test_lists_without_an_order_are_those_of_joint_and_with_one_add_what_is_chosen_nearby() -> None:
     ratings = in_order()
-    problem = prepare(ratings, config_of("model.sequence_weight=2"))
+    problem = prepare(ratings, config_of())
     runner, model = engine_of(problem.config), problem.config.model
     assert isinstance(model, Sequence)
     state = runner.start(problem)
@@ -121,7 +121,7 @@ def test_lists_without_an_order_are_those_of_joint_and_with_one_add_what_is_chos
         if recency is not None:
             scale, T = row_scale(model.settings, public), V[:, model.width :]
             near = np.exp(-np.arange(len(items)) / 3.0)
-            expected = expected + 2 * (T / scale[:, None]) @ (T[items].T @ (near * scale[items]))
+            expected = expected + 5 * (T / scale[:, None]) @ (T[items].T @ (near * scale[items]))
             shares = model.list_weight_shares(X, items, given, public, recency)
             z = model.list_weights(w, X, items, given, public, recency)
             np.testing.assert_allclose(shares.sum(axis=0)[-K:], z[-K:], atol=1e-9)

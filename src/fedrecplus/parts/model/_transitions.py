@@ -37,10 +37,10 @@ class Settings(JointSettings):
     """Options of the model: those of ``joint``, and of T."""
 
     sequence_factors: Annotated[int, number(1, 4096, "k, columns of T")] = 44
-    sequence_weight: Annotated[
-        float, number(0, 1e6, "of T's part in lists of what comes next, beside that of what people choose at all")
-    ] = 5.0
-    sequence_every: Annotated[int, number(2, 1000, "of so many rounds the last is T's, the others are of V and W")] = 4
+    sequence_weight: ClassVar[float] = 5.0
+    """of T's part in lists of what comes next, beside that of what people choose at all"""
+    sequence_every: ClassVar[int] = 4
+    """of so many rounds the last is T's, the others are of V and W"""
     decay: ClassVar[float] = 2.0
     """τ, choices over which two of them have less to do with each other by a factor e"""
     rare: ClassVar[float] = 50.0
