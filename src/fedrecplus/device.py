@@ -42,6 +42,8 @@ class Device:
     """key of every draw of this client: from the operating system on a real device, from the seed in simulation"""
     kept: Decoys | None = None
     """pseudo items of the first round, where they are kept"""
+    ages: NDArray[np.int64] | None = None
+    """how many choices came after each; None where no order is known, or the model looks at none"""
     tested: NDArray[np.int64] = field(default_factory=lambda: np.full(0, -1))
     """items that it is tested on: only a simulation with ``leaky_negatives`` has any"""
 

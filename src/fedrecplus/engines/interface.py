@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import remember_last
 from fedrecplus.config import Config
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start_private
@@ -40,7 +41,13 @@ class Engine(ABC):
         return SimulationState(server, start_private(problem, self.dtype))
 
     def round(self, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
-        """One round of everybody. Paper: Algorithm 1, lines 1–11"""
+        """One round of everybody, or of the columns whose turn it is. Paper: Algorithm 1, lines 1–11"""
+        turn = problem.config.model.turn(problem.config, state.server.round)
+        if turn is not None:
+            server, columns = state.server, turn.columns
+            own = replace(state, server=server.of_columns(columns))
+            after, report = self.round(in_turn(problem, turn.config), own)
+            return replace(after, server=server.with_columns(columns, after.server)), report
         clients = problem.cohort(state.server.round)
         message = message_of(problem, state, clients)
         sums, private, report = self.sums(problem, state.private, message, clients)
@@ -93,6 +100,12 @@ class Engine(ABC):
             weighed = None if recency is None else recency[own]
             Z[client] = model.list_weights(w, wide, items, ratings, problem.public, weighed)
         return Z
+
+
+@remember_last
+def in_turn(problem: Problem, config: Config) -> Problem:
+    """The problem of a round in which some columns take part."""
+    return replace(problem, config=config)
 
 
 def item_columns(problem: Problem, V: NDArray[Any]) -> NDArray[Any]:

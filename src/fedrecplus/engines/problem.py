@@ -42,6 +42,11 @@ class Problem:
         return scale.standardise(scale.values(np.arange(scale.levels)))
 
     @functools.cached_property
+    def ages(self) -> NDArray[np.int32] | None:
+        """How many of its client's choices came after each, where a model looks at it and the data tells."""
+        return self.ratings.ages() if "order" in self.config.model.NEEDS else None
+
+    @functools.cached_property
     def able(self) -> NDArray[np.int64]:
         """Clients with ratings, ascending; the same array in every round, by which an engine knows the same cohort."""
         return np.flatnonzero(np.diff(self.ratings.indptr) > 0)

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from fedrecplus.config import Config, assign, preset
+from fedrecplus.config.check import LEAKY as LEAKS
 from fedrecplus.data import FileOptions, Ratings, Split, load, split
 from fedrecplus.data.joining import together
 from fedrecplus.data.scale import LIKES, Scale
@@ -78,7 +79,9 @@ _LISTED = (
 )
 BENCHMARKS = {one.name: one for one in _LISTED}
 RATING_PRESETS = ("fedrec+secure", "fedmf", "fedrec+", "fedrec-hf")
-LIST_PRESETS = ("fedrec+secure", "fcf")
+LIST_PRESETS = ("fedrec+secure", "fcf", "fedncf", "pfedrec", "fedrap", "fedrecon")
+LEAKY = ("pfedrec", "fedrap")
+"""models whose released code never draws the test item as a negative"""
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,8 @@ def systems(benchmark: Benchmark) -> dict[str, Callable[[BenchmarkTask], dict[st
     if not lists:
         peers |= {"Surprise's SVD++": svdpp} if installed("surprise") else {}
         peers |= {"myFM": myfm} if installed("myfm") else {}
+    if benchmark.name == "ml-100k-last":
+        presets |= {name + LEAKS: _of_preset(name, leaky=True) for name in LEAKY}
     return {**ours, **presets, **{name: _of_peer(fit, benchmark.peers.get(name, {})) for name, fit in peers.items()}}
 
 
@@ -180,13 +185,14 @@ def _as_clicks(task: BenchmarkTask) -> dict[str, Any]:
     return _default(replace(task, training=clicks, test=tested))
 
 
-def _of_preset(name: str) -> Callable[[BenchmarkTask], dict[str, Any]]:
-    return lambda task: _trained(task, assign(preset(name), [f"seed={task.seed}"]))
+def _of_preset(name: str, *, leaky: bool = False) -> Callable[[BenchmarkTask], dict[str, Any]]:
+    told = ["model.leaky_negatives=true", "simulation_only=true"] if leaky else []
+    return lambda task: _trained(task, assign(preset(name), [f"seed={task.seed}", *told]))
 
 
 def _trained(task: BenchmarkTask, config: Config) -> dict[str, Any]:
     began = time.perf_counter()
-    run = train(task.training, None, config)
+    run = train(task.training, task.test if config.model.leaks else None, config)
     parts, model = run.recommender.clients, run.recommender.model
     fallback = Fallback.of(task.training, config, model.public)
     return {

@@ -22,6 +22,12 @@ _LEAST = 0.03
 """weight of what was chosen long ago, which still says who a person is"""
 
 
+def nearness_of(recency: NDArray[Any]) -> NDArray[Any]:
+    """exp(−age/decay), from such weights: what was chosen long ago says nothing of what comes next."""
+    nearness: NDArray[Any] = (recency - _LEAST) / (1.0 - _LEAST)
+    return nearness * (nearness > 0)
+
+
 def recency_weights(ages: NDArray[Any] | None, decay: float) -> NDArray[np.float64] | None:
     """.03 + .97 exp(−age/decay), where age is how many choices ago; None, for all alike, without order or decay."""
     if ages is None or decay <= 0:

@@ -43,6 +43,18 @@ class ServerState:
     head: tuple[int, ...] = ()
     """which candidates of the model's ``head_choices`` federated validation chose"""
 
+    def of_columns(self, columns: slice) -> ServerState:
+        """Some columns of all tables."""
+        V, last_step, *moments = (table[:, columns].copy() for table in (self.V, self.last_step, *self.moments))
+        return replace(self, V=V, last_step=last_step, moments=moments)
+
+    def with_columns(self, columns: slice, other: ServerState) -> ServerState:
+        """The tables of another state in their columns. A rule that keeps no moments leaves them as they are."""
+        tables = [self.V.copy(), self.last_step.copy(), *(table.copy() for table in self.moments)]
+        for table, own in zip(tables, (other.V, other.last_step, *other.moments), strict=False):
+            table[:, columns] = own
+        return replace(other, V=tables[0], last_step=tables[1], moments=tables[2:])
+
 
 def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -> ServerState:
     """The server before the first round."""

@@ -70,7 +70,8 @@ class ModelContract(Contract[Model[Any]]):
         together = (_lines([each.items for each in rows], NOTHING), _lines([each.ratings for each in rows]))
         secrets: Any = np.array([device.secret for device in alone], np.uint64)
         clients: Any = np.array([device.client for device in alone])
-        many = Device(clients, *own, alone[0].step, np.stack([device.U for device in alone]), secrets)
+        ages: Any = None if alone[0].ages is None else _lines([np.asarray(device.ages) for device in alone])
+        many = Device(clients, *own, alone[0].step, np.stack([device.U for device in alone]), secrets, ages=ages)
         trained = self.part.local_training(many, Rows(*together, _lines([each.rated for each in rows], False)), message)
         weights = self.part.user_weights(many.U, X, *own, public)
         found = [trained.U, weights, self.part.newcomer(X, message.dense, *own, public)]

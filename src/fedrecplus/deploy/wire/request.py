@@ -227,6 +227,11 @@ def check_deployable(config: Config) -> Config:
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
     if config.model.leaks:
         raise UserError("negatives that leave out the test are for simulation", "set model.leaky_negatives=false")
+    if config.model.turn(config, 0) is not None:
+        raise UserError(
+            f"model.rule={config.model.rule}: its tables take turns, which deployments don't know yet",
+            "choose another model, such as joint",
+        )
     if config.simulation_only:
         raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
     if config.seeded_noise:

@@ -127,7 +127,8 @@ def device_batch(problem: Problem, U: NDArray[Any], clients: Clients, dtype: Any
     many: Any = clients
     items, ratings = rated_rows(problem, clients, dtype)
     secrets: Any = problem.secrets[clients]
-    device = Device(many, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets)
+    ages = None if problem.ages is None else in_rows(problem.ages, clients, problem.ratings.indptr)
+    device = Device(many, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets, ages=ages)
     if problem.tested is None:
         return device
     return replace(device, tested=in_rows(problem.tested.items, clients, problem.tested.indptr, NOTHING))

@@ -41,6 +41,15 @@ class HeadChoice(NamedTuple):
     """the first is no change"""
 
 
+class Turn(NamedTuple):
+    """Who takes part in a round, of a model whose tables take turns."""
+
+    config: Any
+    """the training's, with a model of these columns alone"""
+    columns: slice
+    """of V"""
+
+
 class Trained(NamedTuple):
     """What local training leaves."""
 
@@ -144,6 +153,10 @@ class Model(Part[S]):
         weights = sums.weights[:, None]
         mean: Array = np.divide(sums.total, weights, out=np.zeros_like(sums.total), where=weights > 0)
         return mean
+
+    def turn(self, config: Any, number: int) -> Turn | None:
+        """Which columns take part in a round; None: all."""
+        return None
 
     @property
     def leaks(self) -> bool:

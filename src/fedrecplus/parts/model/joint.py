@@ -13,7 +13,7 @@ import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -55,7 +55,10 @@ class Settings(ials.Settings):
     """η, the prior mean of a person's weights of V moves by η Σ(V_j − mean)/√n over rated items"""
 
 
-class Joint(ials.Ials[Settings]):
+J = TypeVar("J", bound=Settings)
+
+
+class Joint(ials.Ials[J]):
     """r̂ = b_i + x_i·w_u over both tables, and lists by u·w_i."""
 
     @functools.cached_property

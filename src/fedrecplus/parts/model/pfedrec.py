@@ -22,7 +22,7 @@ from fedrecplus.parts.model._clicks import ClickSettings
 from fedrecplus.parts.model._linear_scores import LinearScores, ascent, batches, chances, log_odds, shares
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import normal, subkey
+from fedrecplus.randomness import normal, subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Settings(ClickSettings):
         Literal["shared", "own"],
         text("what lists are scored with: E, or the device's own after its last local step, as the authors' code does"),
     ] = "shared"
-    init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of start values")] = 0.1
+    init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of E's start values")] = 1.0
 
 
 class PFedRec(LinearScores[Settings]):
@@ -72,7 +72,8 @@ class PFedRec(LinearScores[Settings]):
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """The same score function for everybody: noise. A table of its own begins as E."""
-        start = self.settings.init_scale * normal(subkey(seed, "start-score"), np.arange(self.user_columns))
+        d = self.settings.factors
+        start = (2.0 * uniform(subkey(seed, "start-score"), np.arange(d + 1)) - 1.0) / np.sqrt(d)
         if self.own_columns:
             start = np.append(start, self.start_items(seed, len(public.popularity), public))
         return np.tile(start, (len(clients), 1))
