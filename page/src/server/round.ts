@@ -28,16 +28,16 @@ interface Optimizer {
 const OPTIMIZERS: Readonly<Record<string, Optimizer>> = {
   sgd: {
     moments: 0,
-    step: (aggregate, _, round, options) => ({ step: scaled(aggregate, rate(options, round)), moments: [] }),
+    step: (aggregate, _, __, options) => ({ step: scaled(aggregate, rate(options)), moments: [] }),
     momentsOf: () => [],
   },
   momentum: {
     moments: 1,
-    step: (aggregate, [before], round, options) => {
+    step: (aggregate, [before], _, options) => {
       const direction = combined(before!, aggregate, (m, a) => number(options, "momentum") * m + a);
-      return { step: scaled(direction, rate(options, round)), moments: [direction] };
+      return { step: scaled(direction, rate(options)), moments: [direction] };
     },
-    momentsOf: (step, round, options) => [scaled(step, 1 / rate(options, round))],
+    momentsOf: (step, _, options) => [scaled(step, 1 / rate(options))],
   },
   adam: { moments: 2, step: adam, momentsOf: () => [] },
 };
@@ -81,12 +81,12 @@ function adam(aggregate: Table, [before, squared]: readonly Table[], round: numb
   const [b, c] = [number(options, "momentum"), number(options, "second_momentum")];
   const first = combined(before!, aggregate, (m, a) => b * m + (1 - b) * a);
   const second = combined(squared!, aggregate, (m, a) => c * m + (1 - c) * a * a);
-  const size = (m: number, s: number): number => (rate(options, round) * m) / (1 - b ** (round + 1)) / (Math.sqrt(s / (1 - c ** (round + 1))) + SMALL);
+  const size = (m: number, s: number): number => (rate(options) * m) / (1 - b ** (round + 1)) / (Math.sqrt(s / (1 - c ** (round + 1))) + SMALL);
   return { step: combined(first, second, size), moments: [first, second] };
 }
 
-function rate(options: Part, round: number): number {
-  return number(options, "learning_rate") * number(options, "learning_rate_decay") ** round;
+function rate(options: Part): number {
+  return number(options, "learning_rate");
 }
 
 function inPrecision(state: ServerState, config: TrainingConfig): ServerState {
