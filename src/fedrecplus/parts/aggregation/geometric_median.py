@@ -17,8 +17,10 @@ from fedrecplus.settings import Settings as _Settings
 class Settings(_Settings):
     """Options of the rule."""
 
-    iterations: ClassVar[int] = 10
-    """steps of Weiszfeld's algorithm"""
+    iterations: ClassVar[int] = 100
+    """most steps of Weiszfeld's algorithm: from the mean, liars a million times as far away take some thirty to leave"""
+    tolerance: ClassVar[float] = 1e-6
+    """a step that moves no number further, by its own size, is the last"""
     smoothing: ClassVar[float] = 1e-6
     """ν, the least distance: a row may lie on the median"""
 
@@ -39,6 +41,9 @@ class GeometricMedian(RobustAggregation[Settings]):
             median = weighted_means(rows, np.ones(len(rows)), starts)
             for _ in range(self.settings.iterations):
                 distances = np.linalg.norm(rows - np.repeat(median, counts, axis=0), axis=1)
+                before = median
                 median = weighted_means(rows, 1.0 / np.maximum(distances, self.settings.smoothing), starts)
+                if np.allclose(median, before, rtol=self.settings.tolerance, atol=1e-12):
+                    break
             table[items] = median
         return table
