@@ -210,7 +210,9 @@ import numpy as np
 from fedrecplus.parts.virtual_ratings import FillSettings, VirtualRatings
 
 class Mean(VirtualRatings[FillSettings]):
-    def fill(self, items, device, broadcast, predict): return np.full(len(items), device.ratings.mean())
+    def fill(self, items, device, broadcast, predict):
+        mean = np.where(device.items >= 0, device.ratings, 0).sum(-1) / np.maximum((device.items >= 0).sum(-1), 1)
+        return mean[..., None] + np.zeros(items.shape)
 '''
 
 

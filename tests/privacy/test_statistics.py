@@ -35,7 +35,8 @@ def test_a_secure_sum_with_a_budget_carries_its_cost() -> None:
     popular = exact.popularity >= np.median(exact.popularity)
     assert np.corrcoef(noisy.average[popular], exact.average[popular])[0, 1] > 0.8
     assert abs(noisy.mean - exact.mean) < 0.15
-    assert noisy.people != exact.people  # how many take part is as noisy as the rest
+    people = {statistics("source=secure-sum", "epsilon=8").people for _ in range(8)}
+    assert len(people) > 1  # how many take part is as noisy as the rest, but for rounding
     assert noisy.people == pytest.approx(400, rel=0.25)
 
 

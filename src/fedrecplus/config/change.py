@@ -186,8 +186,8 @@ def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
 
     ``only`` is a section, a rule, ``section.rule``, or the import path of a rule from outside, which is then imported.
 
-    >>> [setting.name for _, _, setting in describe("channel.denoising")]
-    ['share']
+    >>> [setting.name for _, _, setting in describe("aggregation.krum")]
+    ['hostile']
     """
     if only in ("", "general"):
         general = settings_of(GeneralSettings)

@@ -156,6 +156,12 @@ def virtual_ratings(
     filled = config.virtual_ratings
     predict = predictions(device, broadcast, config) if predict is None else predict
     ratings = filled.fill(items, device, broadcast, predict)
+    if np.shape(ratings) != items.shape:
+        raise UserError(
+            f"virtual_ratings.rule = {filled.rule!r} gave ratings of the shape {np.shape(ratings)} for items of the "
+            f"shape {tuple(items.shape)}",
+            "correct its fill: a rating for each item, of one client or of many; fedrecplus.testing says what is wrong",
+        )
     return put_on_scale(ratings, items, device, filled.settings, broadcast.round)
 
 

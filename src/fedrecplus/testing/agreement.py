@@ -30,7 +30,10 @@ def assert_engines_agree(
     tables = found.arrays()
     for name, table in expected.arrays().items():
         assert np.isfinite(table).all(), f"{name} is not finite"
-        np.testing.assert_allclose(tables[name], table, rtol=0, atol=CLOSE, err_msg=name)
+        near = CLOSE * max(
+            1.0, float(np.abs(table).max(initial=0.0))
+        )  # a model that leaves the scale takes its bits along
+        np.testing.assert_allclose(tables[name], table, rtol=0, atol=near, err_msg=name)
     if moves:
         assert not np.allclose(expected.server.V, start.server.V), "nothing was learnt"
     clients = problem.cohort(expected.server.round)

@@ -18,7 +18,7 @@ class Settings(_Settings):
     """Options of the rule."""
 
     iterations: ClassVar[int] = 100
-    """most steps of Weiszfeld's algorithm: from the mean, liars a million times as far away take some thirty to leave"""
+    """most steps of Weiszfeld's algorithm: liars who are far away take many"""
     tolerance: ClassVar[float] = 1e-6
     """a step that moves no number further, by its own size, is the last"""
     smoothing: ClassVar[float] = 1e-6
