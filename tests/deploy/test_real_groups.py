@@ -35,7 +35,7 @@ if any(part.endswith("node{place}") or "/node{place}/" in part for part in sys.o
 
 def grouped(rounds: int) -> Config:
     config = exact("fedmf", rounds)
-    for name, value in {"rule": "secure", "masks": "computed", "least_cohort": 3, "demonstration": True,
+    for name, value in {"rule": "secure", "cryptography": "computed", "least_cohort": 3, "demonstration": True,
                         "groups": GROUPS, "fewest_contributors": 1}.items():  # fmt: skip
         config = change(config, f"channel.{name}", value)
     return config
