@@ -124,6 +124,16 @@ def test_a_run_in_the_way_is_refused_before_settings_are_chosen(
     assert "holds a finished run" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("began", "now"), [("biases", "fedmf"), ("fedrec+secure", "fedmf"), ("fedmf", "biases")])
+def test_a_run_is_not_resumed_by_another_algorithm(began: str, now: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--dataset", "synthetic:clients=20,items=20,ratings_per_client=5"]
+    short = ["train", *data, "--set", "server.rounds=1", "--out", "run"]
+    assert exit_code_of([*short, "--algorithm", began]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["train", "--resume", "--out", "run", "--algorithm", now]) == 2
+    assert f"'{began}' then, '{now}' now" in " ".join(capsys.readouterr().err.split())
+
+
 def test_names_that_two_kinds_share_are_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["settings", "nope"]) == 2
     assert "none, none" not in " ".join(capsys.readouterr().err.split())
