@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -46,3 +47,20 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for code in code_of("own-data.md"):
         exec(compile(code, "own-data.md", "exec"), {"frame": frame, "books": books})
     assert Path("runs/books/result.json").exists()
+
+
+def test_the_rules_of_the_page_on_extending_run_and_hold_the_contract(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rarest, _, tests = code_of("extending.md")
+    (tmp_path / "my_rules").mkdir()
+    (tmp_path / "my_rules" / "rarest.py").write_text(rarest, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    namespace: dict[str, Any] = {}
+    exec(compile(tests, "extending.md", "exec"), namespace)
+    contract = namespace["TestRarest"]()
+    for name in (name for name in dir(contract) if name.startswith("test_a_")):
+        getattr(contract, name)()
+    chosen = ["pseudo_items.rule=my_rules.rarest", "pseudo_items.at_least=5", "server.rounds=2"]
+    run = fr.train("synthetic:clients=60,items=40,ratings_per_client=8", None, fr.assign(fr.preset("fedrec+"), chosen))
+    assert run.result["rounds"] == 2

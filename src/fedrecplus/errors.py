@@ -90,7 +90,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     unknown data set 'ml-100'
       → did you mean 'ml-100k'? Known: ml-100k, ml-1m
     """
-    known = sorted(known)
+    known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return UnknownName(f"unknown {kind} {name!r}", f"{hint}Known: {', '.join(known)}")

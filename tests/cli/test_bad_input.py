@@ -113,6 +113,42 @@ def test_a_run_in_the_way_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert exit_code_of([*short, "--seed", "1", "--overwrite"]) == 0
 
 
+def test_a_run_in_the_way_is_refused_before_settings_are_chosen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unnamed = ["train", "--dataset", "synthetic:clients=20,items=20,ratings_per_client=5", "--out", "run"]
+    assert exit_code_of([*unnamed, "--algorithm", "biases"]) == 0
+    monkeypatch.setattr("fedrecplus.cli.train.choose", lambda *_: pytest.fail("trained for nothing"))
+    capsys.readouterr()
+    assert exit_code_of(unnamed) == 2
+    assert "holds a finished run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("began", "now"), [("biases", "fedmf"), ("fedrec+secure", "fedmf"), ("fedmf", "biases")])
+def test_a_run_is_not_resumed_by_another_algorithm(began: str, now: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--dataset", "synthetic:clients=20,items=20,ratings_per_client=5"]
+    short = ["train", *data, "--set", "server.rounds=1", "--out", "run"]
+    assert exit_code_of([*short, "--algorithm", began]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["train", "--resume", "--out", "run", "--algorithm", now]) == 2
+    assert f"'{began}' then, '{now}' now" in " ".join(capsys.readouterr().err.split())
+
+
+def test_names_that_two_kinds_share_are_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["settings", "nope"]) == 2
+    assert "none, none" not in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_model_that_the_page_cannot_compute_comes_with_a_preset_that_it_can(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = "synthetic:clients=20,items=20,ratings_per_client=5"
+    assert exit_code_of(["train", "--dataset", data, "--algorithm", "biases", "--out", "run"]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["page", "run"]) == 2
+    assert "--algorithm=fedrec+secure" in capsys.readouterr().err
+
+
 def test_compared_runs_in_the_way_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     short = [*COMPARE, "--algorithm", "fedmf", "--folds", "2", "--set", "server.rounds=2", "--out", "runs"]
     assert exit_code_of(short) == 0

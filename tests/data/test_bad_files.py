@@ -87,11 +87,14 @@ def test_what_is_missing_is_dropped_and_what_is_wrong_skipped_with_a_count(write
 def test_a_mark_for_no_rating_is_questioned(write: Write) -> None:
     marked = write(GOOD + "3,1,-99\n3,2,1\n")
     error = refusal(marked)
-    assert "1 ratings are -99, the others 1 to 5" in error.problem
+    assert "1 rating is -99, the others 1 to 5" in error.problem
     assert "--missing=drop" in error.remedy
     with pytest.warns(DataWarning, match="1 with -99 for a rating"):
         assert str(load(marked, options=FileOptions(missing="drop")).scale) == "1:5:1"
     assert load(marked, options=FileOptions(scale="-99:5:1")).scale.low == -99
+    two_marks = write(GOOD + "3,1,-1\n3,2,1\n3,3,99999\n", "two.csv")
+    with pytest.warns(DataWarning, match="1 with -1 for a rating, 1 with 99999 for a rating|1 with 99999.*1 with -1"):
+        assert str(load(two_marks, options=FileOptions(missing="drop")).scale) == "1:5:1"
     assert str(load(write("user,item,rating\n1,1,-1\n2,2,1\n3,3,0\n")).scale) == "-1:1:1"
 
 

@@ -11,7 +11,7 @@ import fedrecplus as fr
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.errors import DataWarning
 from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
-from fedrecplus.training.choosing import Validated, _cut, choose
+from fedrecplus.training.choosing import Validated, _cut, _validated_choice, choose
 
 
 def tastes(clients: int = 120, items: int = 60, noise: float = 0.02, seed: int = 0) -> Ratings:
@@ -134,3 +134,20 @@ def test_a_choice_costs_less_than_two_trainings_of_the_preset() -> None:
     choice = choose(ratings)
     run = fr.train(ratings, None, "fedrec+secure")
     assert 0 < choice.bytes_up <= 2 * run.result["bytes_up_per_client_round"] * run.result["rounds"]
+
+
+@pytest.mark.parametrize("rmse", [0.9, None], ids=["ratings", "clicks"])
+def test_a_choice_of_biases_says_why_in_terms_of_the_data_and_how_long_each_was_tried(rmse: float | None) -> None:
+    suited, plain = fr.preset("fedrec+secure"), fr.preset("biases")
+
+    def validated(config: fr.Config, rounds: int) -> Validated:
+        better = config.algorithm == "biases"
+        error = None if rmse is None else rmse - 0.1 * better
+        return Validated(config, error, 0.2 + 0.1 * better, np.full(50, 0.2 + 0.1 * better), 0.0, rounds)
+
+    kind = "clicks" if rmse is None else "ratings"
+    choice = _validated_choice((suited, suited), plain, kind, validated)
+    assert choice.config.algorithm == "biases"
+    assert choice.why.count(" columns after 12 rounds") == 1
+    assert ("both better ratings" in choice.why) == (kind == "ratings")
+    assert "on a validation cut: biases" in choice.why

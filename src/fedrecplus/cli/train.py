@@ -156,6 +156,8 @@ def train_command(
     cut = (data.folds, chosen.seed, data.split)
     training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *cut)
     about = data.to_dict()
+    if out and not resume:
+        RunFolder(out).check_free(overwrite=overwrite)  # before a choice is trained for
     if unnamed:
         judged = replace(named, evaluation=chosen.evaluation)
         chosen, about["choice"] = _what_suits(training, start, chosen, data.split, changed=chosen != judged)
@@ -268,7 +270,8 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
         say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
     if result["cold_test_ratings"]:
         share = f"{result['cold_test_ratings']:,} of {result['test_ratings']:,} test ratings"
-        tell(f"note: {share} are of users or items without training ratings: a mean rating is predicted there")
+        what = "nothing is known of them" if result.get("likes_alone") else "a mean rating is predicted there"
+        tell(f"note: {share} are of users or items without training ratings: {what}")
     if (begun := result["began_with"]) is not None:
         say(f"began with {begun['known_items']:,} known items of {begun['folder']}; {begun['new_items']:,} are new")
     if result["retries"]:

@@ -65,12 +65,14 @@ class Validated:
     ndcg_by_client: NDArray[np.float64]
     """NaN for who has nothing held out"""
     bytes_up: float
+    rounds: int = _PROBE
 
     @property
     def figures(self) -> str:
         """For people."""
         error = "" if self.rmse is None else f"RMSE {self.rmse:.4f}, "
         columns = f" with {self.config.model.columns} columns" if self.config.algorithm == RATINGS else ""
+        columns += f" after {self.rounds} rounds" if columns and self.rounds != _PROBE else ""
         return f"{self.config.algorithm}{columns} {error}NDCG@10 {self.ndcg:.4f}"
 
     def beats(self, plain: Validated) -> bool:
@@ -128,8 +130,9 @@ def _validated_choice(
         tried.append(best)
     chosen = best if best.beats(means) else means
     beside = "; ".join(one.figures for one in tried if one is not chosen)
-    reason = "nothing else has both better ratings and lists as good for" if chosen is means else "the best for"
-    why = f"{reason} {kind} on a validation cut: {chosen.figures}; {beside}"
+    better = "better lists" if means.rmse is None else "both better ratings and lists as good"
+    reason = f"nothing else has {better}" if chosen is means else f"the best for {kind}"
+    why = f"{reason} on a validation cut: {chosen.figures}; {beside}"
     return Choice(chosen.config, why, sum(one.bytes_up for one in tried))
 
 
@@ -161,4 +164,4 @@ def _validated(config: Config, fitted: Ratings, held_out: Ratings, rounds: int) 
     run = train(fitted, None, assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"]))
     lists = evaluate(run, fitted, held_out)
     sent = run.result["bytes_up_per_client_round"] * run.result["rounds"]
-    return Validated(config, lists["rmse"], lists["ndcg@10"] or 0.0, lists.ndcg_by_client, sent)
+    return Validated(config, lists["rmse"], lists["ndcg@10"] or 0.0, lists.ndcg_by_client, sent, rounds)

@@ -243,8 +243,11 @@ def fingerprint(training: Ratings, test: Ratings | None) -> str:
 
 
 def _differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """What both have and differ in: an option that one of them lacks follows from another rule, which is named."""
     names: list[str] = []
     for name, value in one.items():
+        if name not in other:
+            continue
         if isinstance(value, Mapping):
             names += _differences(value, other[name], f"{prefix}{name}.")
         elif value != other[name]:

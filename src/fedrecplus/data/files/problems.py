@@ -85,8 +85,9 @@ def question_sentinels(table: Table, values: NDArray[np.float64]) -> None:
     if mark is None:
         return
     count, others = int((values == mark).sum()), values[values != mark]
+    said = f"1 rating is {mark:g}" if count == 1 else f"{count:,} ratings are {mark:g}"
     raise UserError(
-        f"{table.source}: {count:,} ratings are {mark:g}, the others {others.min():g} to {others.max():g} "
+        f"{table.source}: {said}, the others {others.min():g} to {others.max():g} "
         f"{table.named('rating')}: does {mark:g} stand for a missing rating?",
         "leave these lines out: --missing=drop; or, if it is a rating, give --scale LOW:HIGH:STEP",
     )
@@ -146,9 +147,11 @@ def _problems_of_ratings(table: Table, options: FileOptions) -> Iterator[BadRow]
     right = ~wrong.to_numpy()
     if scale is not None:
         yield from _off_scale(table, values, right & ~scale.holds(np.where(right, values, scale.low)), scale)
-    elif options.missing == "drop" and right.any() and (mark := sentinel_of(values[right])) is not None:
-        for row in np.flatnonzero(right & (values == mark)):
-            yield BadRow(int(row), f"{mark:g} for a rating", "", "", missing=True)
+    elif options.missing == "drop":
+        while right.any() and (mark := sentinel_of(values[right])) is not None:  # a file may have −1 and 99999
+            for row in np.flatnonzero(right & (values == mark)):
+                yield BadRow(int(row), f"{mark:g} for a rating", "", "", missing=True)
+            right &= values != mark
 
 
 def _off_scale(table: Table, values: NDArray[np.float64], off: NDArray[np.bool_], scale: Scale) -> Iterator[BadRow]:

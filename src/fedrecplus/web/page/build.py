@@ -98,7 +98,8 @@ def computable(model: SharedModel) -> SharedModel:
     """The model, if the page can compute it."""
     if model.config.model.rule not in MODELS:
         raise UserError(
-            f"the page can't compute the model {model.config.model.rule!r}", f"train one of {', '.join(MODELS)}"
+            f"the page can't compute the model {model.config.model.rule!r}, only {', '.join(MODELS)}",
+            "train with --algorithm=fedrec+secure, whose model is one of these",
         )
     return model
 
