@@ -7,6 +7,7 @@ the sum of all silos alone; with ``evaluate``, errors added up over the silo's p
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import time
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from fedrecplus.data import load
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import RobustAggregation
-from fedrecplus.parts.channel import decode, encoding_for, layout_of
+from fedrecplus.parts.channel import decode, encoding_for, layout_of, least_persons
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
@@ -94,6 +95,7 @@ class Federation:
     def of(cls, grid: Grid, settings: Mapping[str, Any]) -> Federation:
         """Settings and items, checked before a silo is asked for anything."""
         config, catalogue = config_of(settings), _catalogue(settings)
+        check_figures(config, catalogue)
         terms = {"config": dumps(config), "dataset": str(settings["dataset"]), "fold": int(settings["fold"])}
         least = max(int(settings["least-silos"]), 3 if config.channel.rule == "secure" else 1)
         return cls(grid, config, catalogue, terms, least, float(settings["timeout"]))
@@ -102,6 +104,13 @@ class Federation:
     def people(self) -> int:
         """Of all silos that joined."""
         return sum(self.sizes.values())
+
+    @property
+    def least_people(self) -> int:
+        """Whom a round must be of: silos refuse secure sums that can be taken apart."""
+        channel, columns = self.config.channel, self.config.model.columns
+        apart = channel.rule == "secure" and not channel.demonstration
+        return max(channel.least_cohort, math.ceil(least_persons(columns) / self.config.cohort.fraction) * apart)
 
     def sums(self, state: ServerState) -> Sums:
         """A round's sums over all silos; tried again where silos vanished in between."""
@@ -122,7 +131,7 @@ class Federation:
         asked = {node: content(self.catalogue.arrays(), **self.terms) for node in sorted(nodes - self.sizes.keys())}
         for node, reply in self._ask("query", asked).items():
             self.sizes[node] = int(facts_of(reply)["people"])
-        least = self.config.channel.least_cohort
+        least = self.least_people
         if len(self.sizes) < self.least or self.people < least:
             raise TooFew(f"{len(self.sizes)} silos with {self.people} people; {self.least} and {least} are needed")
 
@@ -209,8 +218,19 @@ def check_silos(config: Config) -> None:
         problem = f"privacy.rule={privacy} is noise of single devices"
     elif config.simulation_only or config.seeded_noise or config.cohort.dropout > 0 or config.privacy.amplifies:
         problem = "simulation_only, seeded_noise, cohort.dropout and privacy.amplification are for simulation"
+    elif config.model.turn(config, 0) is not None:
+        problem = f"model.rule={config.model.rule} has tables that take turns, in simulation alone"
     if problem:
         raise UserError(f"{problem}, and a silo sends one sum", "choose fedrec+secure or fedmf, or change that setting")
+
+
+def check_figures(config: Config, catalogue: ItemCatalogue) -> None:
+    """Refuse a budget beside exact figures of the participants, which are no part of it."""
+    if config.privacy.rule != "none" and catalogue.tells_participants:
+        raise UserError(
+            f"privacy.rule={config.privacy.rule} with {catalogue.figures}, which are no part of any budget",
+            "write the items with `fedrecplus deploy items` from public ratings",
+        )
 
 
 def _catalogue(settings: Mapping[str, Any]) -> ItemCatalogue:

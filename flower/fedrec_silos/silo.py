@@ -23,7 +23,7 @@ from fedrecplus.data.shards.write import of_clients
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.engines import Engine, PrivateState, Problem, engine_of, item_columns, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import add_all, encode, encoding_for, from_bytes, layout_of
+from fedrecplus.parts.channel import add_all, encode, encoding_for, from_bytes, layout_of, least_persons
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import keys, new_secret
@@ -32,7 +32,9 @@ from fedrecplus.training.evaluation import Fallback, Predictor, ScoredBy, Scores
 
 app = ClientApp()
 LEAST_PEOPLE = 100
-"""a sum of fewer people that goes in the clear is nearly theirs; ``node-config: least-people=N`` says otherwise"""
+"""what goes in the clear of fewer people is nearly theirs; ``node-config: least-people=N`` says otherwise"""
+LEAST_SILOS = 3
+"""of two, each knows the other's sum"""
 Answer = tuple[Arrays, dict[str, Any]]
 
 
@@ -94,31 +96,45 @@ class Silo:
         tables = {name: np.asarray(table) for name, table in vars(private).items()}
         self.context.state["private"] = content(tables).array_records["arrays"]
 
+    def check_people(self, people: int, what: str) -> None:
+        """Refuse to send what is of few people, whatever settings or items made them few."""
+        least = int(self.context.node_config.get("least-people", LEAST_PEOPLE))
+        if people < least:
+            raise UserError(
+                f"{people} people are too few to send {what} in the clear, least-people = {least}",
+                "take an algorithm under secure sums, such as fedrec+secure",
+            )
+
 
 def _sums(silo: Silo, arrays: Arrays, facts: dict[str, Any]) -> Answer:
     """A sum over this silo's people that the server reads."""
-    people, least = len(silo.problem.able), int(silo.context.node_config.get("least-people", LEAST_PEOPLE))
-    if people < least:
-        raise UserError(
-            f"{people} people are too few to send their sum in the clear, least-people = {least}",
-            "take an algorithm under secure sums, such as fedrec+secure",
-        )
+    if silo.config.channel.rule == "secure":
+        raise UserError("sums of this task go under masks", "ask for the stages of a secure sum")
     told = silo.broadcast(arrays, int(facts["round"]))
-    sums, private, _ = silo.engine.sums(silo.problem, silo.private, told, silo.problem.asked(told.round))
+    asked = silo.problem.asked(told.round)  # a share of its people where the settings draw cohorts
+    silo.check_people(len(asked), "their sum")
+    sums, private, _ = silo.engine.sums(silo.problem, silo.private, told, asked)
     silo.keep(private)
     return sums_arrays(sums), {}
 
 
 def _advertise(silo: Silo, arrays: Arrays, facts: dict[str, Any]) -> Answer:
     """Train, add the people's vectors up in the ring, and offer fresh keys for the masks."""
-    told = silo.broadcast(arrays, int(facts["round"]))
+    told, config = silo.broadcast(arrays, int(facts["round"])), silo.config
+    people, least = int(facts["people"]), least_persons(told.V.shape[1])
+    if people * config.cohort.fraction < least and not config.channel.demonstration:
+        raise UserError(
+            f"sums of {told.V.shape[1]} columns over fewer than {least} people can be taken apart",
+            "ask more silos, or set channel.demonstration=true where nothing is at stake",
+        )
     uploads, private = silo.engine.uploads(silo.problem, silo.private, told, silo.problem.asked(told.round))
     silo.keep(private)
-    settings = silo.config.channel.settings
-    layout = layout_of(told.V.shape, silo.config.model.statistic_size, settings)
-    encoding = encoding_for(layout, told.public, int(facts["people"]), settings)
+    settings = config.channel.settings
+    layout = layout_of(told.V.shape, config.model.statistic_size, settings)
+    encoding = encoding_for(layout, told.public, people, settings)
     vector = add_all((encode(upload, encoding) for upload in uploads), layout)
-    client = SecureClient(int(facts["number"]), bytes(facts["session"]), layout, least_cohort=int(facts["silos"]))
+    silos = max(int(facts["silos"]), LEAST_SILOS)
+    client = SecureClient(int(facts["number"]), bytes(facts["session"]), layout, least_cohort=silos)
     return _answered(silo, client, client.advertise(), vector.to_bytes())
 
 
@@ -147,6 +163,7 @@ def _errors(silo: Silo, arrays: Arrays, facts: dict[str, Any]) -> Answer:
     """What the errors on held-back ratings add up to; predictions are made here."""
     if silo.test is None or len(silo.test) == 0:
         return {}, asdict(Scores())
+    silo.check_people(np.count_nonzero(np.diff(silo.test.indptr)), "what errors on their ratings add up to")
     problem, V = silo.problem, arrays["V"]
     X, scored_by = item_columns(problem, V), ScoredBy.of(silo.config.model, arrays["dense"])
     predictor = Predictor(silo.engine.user_weights(problem, silo.private, X), X, scored_by=scored_by)

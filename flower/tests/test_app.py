@@ -25,7 +25,7 @@ from fedrecplus.training.model_files import SharedModel
 
 APP = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-PEOPLE = "synthetic:clients=330,items=60,ratings_per_client=15"
+PEOPLE = "synthetic:clients=400,items=60,ratings_per_client=15"
 PATIENCE = 300.0
 
 
@@ -176,8 +176,8 @@ def test_a_federation_of_files_goes_on_without_a_silo_that_died(federation: Fede
     running.kill()
     running.communicate()
     text = "".join(said)
-    assert "round 1 of 3: 330 people" in text, text
-    assert "round 3 of 3: 247 people" in text, text
+    assert "round 1 of 3: 400 people" in text, text
+    assert "round 3 of 3: 300 people" in text, text
     model = SharedModel.read(out)
     assert np.isfinite(model.V).all()
     assert np.abs(model.V).max() > 0.01

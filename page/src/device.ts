@@ -2,8 +2,9 @@
 export { BrowserDevice } from "./device/device";
 export { checkBudget, checkPolicy, POLICY } from "./device/policy";
 export { askedBudget } from "./device/budget";
-export { newestTable, scaleText } from "./device/round";
+export { checkUnchanged, newestTable, scaleText } from "./device/round";
 export { sharedModel } from "./device/model";
+export { checkedState } from "./device/steps";
 export { firstState, momentsOf, nextState } from "./server/round";
 export { groupOf } from "./secure/groups";
 export { matrixOf, requestDigest, requestOf, rounds, sumSession } from "./wire/request";

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer, known_logs
+from fedrecplus.deploy.device import round as rounds_of_devices
+from fedrecplus.deploy.device.steps import load_state, save_state
 from fedrecplus.deploy.node import ServerConnection, trust, witness
 from fedrecplus.deploy.server.task_log import append, head_of, log_key
 from fedrecplus.deploy.wire import LogHead, Packet, Refusal, Task, decode_request, leaf_hash, root_of
 from fedrecplus.deploy.wire.stages import FIRST
 from fedrecplus.errors import UserError
-from tests.deploy.in_process import InProcessLink, serve, stored
+from tests.deploy.in_process import MODEL, InProcessLink, serve, stored
 from tests.deploy.running import Running
 from tests.deploy.summing import secure_config
-from tests.hostile.test_checked_tables import agreed
+from tests.hostile.test_checked_tables import LyingLink, agreed
 
 CONFIG = secure_config(rounds=3)
 
@@ -43,6 +46,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, InProcessLink]:
     link = InProcessLink(agreed(folder, CONFIG))
     serve(link, folder / "run")
     return folder, link
+
+
+def test_a_crash_after_an_answer_takes_no_round_out_of_the_device_s_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is kept first. Asked again, the device notes what it was told, whatever was lost in between."""
+    homes, crashes = agreed(tmp_path, secure_config(rounds=1)), [OSError("the power went")]
+
+    def save(*told: Any) -> None:
+        if crashes:
+            raise crashes.pop()
+        save_state(*told)
+
+    monkeypatch.setattr(rounds_of_devices, "save_state", save)
+    link = LyingLink(homes, lambda packet: packet, 0)
+    serve(link, tmp_path / "run")
+    assert link.refusals == ["fault"]
+    with Store.open(homes[0].store) as store:
+        assert [len(head.leaves) for head in known_logs(store)] == [2]
+        assert load_state(store, MODEL) is not None
 
 
 def last_question(link: InProcessLink) -> Packet:

@@ -28,7 +28,7 @@ from fedrecplus.deploy.wire.settings import told_text
 from fedrecplus.parts.channel import Grouping, encode, expected_in, joined
 from fedrecplus.parts.privacy import Release, epsilon_of
 from fedrecplus.protocol import Sums, Upload
-from fedrecplus.rounds import start_server
+from fedrecplus.rounds import ServerState, start_server
 from fedrecplus.web.page.settings import known_settings
 from tests.deploy.browsers import PUBLIC, demonstration
 from tests.page.in_node import run_in_node
@@ -223,6 +223,81 @@ def test_items_that_were_added_are_judged_alike(tmp_path: Path) -> None:
             expected.append([told.first(size).digest, size, judged(task, config, told)])
     assert {verdict for _, _, verdict in expected} == {True, "task"}
     assert run_in_node(tmp_path, GROWN, cases) == expected
+
+
+OTHER_SUMS = """
+print(given.map(([before, after]) => {
+  const [first, second] = [before, after].map((content) =>
+    device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true));
+  const kept = device.checkedState(null, first, first.attached);
+  try {
+    return device.checkedState(kept, second, second.attached).round;
+  } catch (refused) {
+    return refused.kind;
+  }
+}));
+"""
+
+
+def test_a_sum_of_other_items_lets_no_table_through(tmp_path: Path) -> None:
+    """A browser that can't step from a told sum would take any V: the server could tell one that is a row short."""
+    config, size = demonstration(3), len(CATALOGUE.ids) - 5
+    few, V = CATALOGUE.first(size), np.full((len(CATALOGUE.ids), 7), 0.5)
+    task = Task.of("00c0ffee", config, few, growth=0.5)
+    begun = start_server(config, few.public)
+    statistic = np.zeros(config.model.statistic_size)
+
+    def told(state: ServerState, catalogue: ItemCatalogue, rows: int = 0) -> str:
+        sums = [Sums(np.zeros((rows, 7)), np.zeros(rows), 12.0, 12, statistic=statistic)] if rows else None
+        packet = encode_request("00c0ffee", state, config, catalogue, attach=True, task=task, sums=sums)
+        return base64.b64encode(packet.to_bytes()).decode()
+
+    def made_up(rows: int, items: ItemCatalogue) -> str:
+        return told(replace(begun, round=1, V=V[: len(items.ids)], last_step=0 * V[: len(items.ids)]), items, rows)
+
+    honest = next_state(
+        first_state(config, few.public),
+        [Sums(np.zeros((size, 7)), np.zeros(size), 12.0, 12, statistic=statistic)], few.public, config,
+    )  # fmt: skip
+    start = told(begun, few)
+    cases = [
+        [start, told(honest, few, size)],
+        [start, made_up(size, few)],
+        [start, made_up(size - 1, few)],
+        [start, made_up(size + 1, CATALOGUE)],
+    ]
+    assert run_in_node(tmp_path, OTHER_SUMS, cases) == [1, "task", "task", "task"]
+
+
+CONTINUED = """
+const asked = (content) => device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+const [first, ...later] = given.map(asked);
+const kept = {
+  settings: device.fixedSettings(first.config), catalogue: first.catalogue, round: 0,
+  state: device.checkedState(null, first, first.attached),
+};
+const verdict = async (request, stored) => {
+  try {
+    await device.checkUnchanged({ fact: async () => stored.attached.arrays }, kept, request, request.attached);
+    return true;
+  } catch (refused) {
+    return refused.kind;
+  }
+};
+print(await Promise.all(later.flatMap((request) => [first, ...later].map((stored) => verdict(request, stored)))));
+"""
+
+
+def test_a_tab_that_closed_while_items_came_goes_on(tmp_path: Path) -> None:
+    """The catalogue is kept before the round is: whichever lies there, a model goes on with its own, grown."""
+    config, size = demonstration(3), len(CATALOGUE.ids) - 5
+    swapped = replace(CATALOGUE, public=CATALOGUE.public.of_items(np.roll(np.arange(size + 5), 1)))
+    packets = []
+    for catalogue in (CATALOGUE.first(size), CATALOGUE, swapped):
+        state = start_server(config, catalogue.public)
+        packet = encode_request("00c0ffee", state, config, catalogue, attach=True)
+        packets.append(base64.b64encode(packet.to_bytes()).decode())
+    assert run_in_node(tmp_path, CONTINUED, packets) == [True] * 3 + ["settings"] * 3
 
 
 def judged(task: Task, config: Config, catalogue: ItemCatalogue) -> bool | str:

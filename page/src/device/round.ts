@@ -89,12 +89,13 @@ export function scaleText({ scale }: Catalogue): string {
 }
 
 /** Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave. Items may come at its end. */
-async function checkUnchanged(keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue): Promise<void> {
+export async function checkUnchanged(keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue): Promise<void> {
   if (kept && kept.settings !== fixedSettings(request.config)) throw new Refusal("settings", "the server changed the settings of a model that began");
   if (!kept || kept.catalogue === request.catalogue) return;
   const earlier = await keptCatalogue(keeping);
-  const continued = earlier?.digest === kept.catalogue && firstItems(catalogue, earlier.ids.length).digest === kept.catalogue;
-  if (!continued) throw new Refusal("settings", "the server changed the items of a model that began: it may only add some");
+  // the catalogue that is kept may be of another model, or newer than this one's round where the tab was closed in between
+  const count = kept.state?.V.rows ?? earlier?.ids.length ?? 0;
+  if (firstItems(catalogue, count).digest !== kept.catalogue) throw new Refusal("settings", "the server changed the items of a model that began: it may only add some");
 }
 
 /** Note what was added to the items, for the person to see. */

@@ -42,7 +42,7 @@ function dueState(kept: ServerState | null, request: Request, catalogue: Catalog
   const { groups } = request.summed;
   if (!enough(groupingOf(request.config, request.task, request.round - 1), groups.length)) throw new Refusal("task", `sums of ${groups.length} groups, and the task has others`);
   groups.forEach((sums) => checkRange(sums, request.config));
-  if (groups[0]!.total.rows !== kept.V.rows) return null;
+  if (groups.some(({ total }) => total.rows !== kept.V.rows)) throw new Refusal("task", "a sum of other items than the round was of");
   return nextState(kept, groups, firstItems(catalogue, kept.V.rows), request.config);
 }
 

@@ -94,11 +94,11 @@ def _answer(packet: Packet, store: Store, share_error: bool, past: Past | None) 
         reply = statistics_uploads(store, request, catalogue)
     else:
         reply = _compute(store, request, catalogue, share_error, started)
-        if state is not None:
-            with store.changing():
-                save_state(store, request.model, state)
-                if request.log is not None:
-                    keep_log(store, request.log)
+    if state is not None:  # of what is asked again, too: a crash may have come before
+        with store.changing():
+            save_state(store, request.model, state)
+            if request.log is not None:
+                keep_log(store, request.log)
     return advertise(store, request, reply, started) if request.session else reply
 
 
