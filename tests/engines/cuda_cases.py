@@ -180,7 +180,7 @@ CASES: dict[str, Callable[[], None]] = {
     "large steps": of_settings(*STEPS, "model.learning_rate=0.25", "model.regularisation=4", "pseudo_items.rule=none"),
     "svdpp": of_settings(
         *("model.rule=svdpp", *STEPS[1:], "pseudo_items.rule=random", "virtual_ratings.rule=hybrid"),
-        *("virtual_ratings.predict_after=1"),
+        "virtual_ratings.predict_after=1",
     ),
     "ials": of_settings("model.rule=ials", "pseudo_items.rule=random", "virtual_ratings.rule=predicted", *DISTANCES),
     "ring": of_settings(*STEPS, *RING, "pseudo_items.rule=random", "virtual_ratings.rule=user-average"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING, marked, own_values, remember_last
+from fedrecplus.arrays import NOTHING, in_numpy, marked, own_values, remember_last
 from fedrecplus.config import Config
 from fedrecplus.device import Decoys, Device, Rows, every_item, merge
 from fedrecplus.errors import UserError
@@ -126,7 +126,7 @@ def select_items(count: Count, device: Device, broadcast: Broadcast, config: Con
     """What the rule chooses, if it keeps what rules promise: so many unrated items, ascending, each once."""
     chosen = config.pseudo_items
     items = chosen.select(count, device, broadcast)
-    if not chosen.is_built_in and not _are_unrated(np.asarray(items), np.asarray(count), device, len(broadcast.V)):
+    if not chosen.is_built_in and not _are_unrated(in_numpy(items), np.asarray(count), device, len(broadcast.V)):
         raise UserError(
             f"pseudo_items.rule = {chosen.rule!r} chose no {np.max(count)} different unrated items in ascending order",
             "correct its select; fedrecplus.testing.PseudoItemsContract says what is wrong",
@@ -145,7 +145,9 @@ def _are_unrated(items: NDArray[Any], count: NDArray[Any], device: Device, every
     inside = (items[present] >= 0).all() and (items[present] < every).all() and (items[~present] == NOTHING).all()
     rising = (np.diff(items.astype(np.int64), axis=-1) > 0)[present[..., 1:]].all()
     return bool(
-        inside and rising and not own_values(marked(device.items, every), items.astype(np.int64))[present].any()
+        inside
+        and rising
+        and not own_values(marked(in_numpy(device.items), every), items.astype(np.int64))[present].any()
     )
 
 
