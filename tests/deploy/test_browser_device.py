@@ -184,7 +184,7 @@ def hostile_requests() -> dict[str, Packet]:
         "exact figures of participants": request(demonstration(2), exact),
         "uploads in the clear": request(demonstration(2, channel__rule="clear", model__rule="mf"), session=b""),
         "a statistic in the clear": request(demonstration(2, channel__rule="clear"), session=b""),
-        "no masks": told(good, 'masks = "computed"\n', ""),
+        "no masks": told(good, 'cryptography = "computed"\n', ""),
         "no session": request(demonstration(2), session=b""),
         "ε over the budget": request(demonstration(2, **noise, privacy__epsilon=50.0)),
         "δ over the budget": request(demonstration(2, **noise, privacy__delta=0.05)),

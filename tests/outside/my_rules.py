@@ -114,7 +114,8 @@ class FewRows(WeightedAggregation[Settings]):
     """Ours: a test."""
 
     def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> Any:
-        return (1.0 * namespace(items).sum(items >= 0, axis=-1)) ** -self.settings.power
+        xp = namespace(items)
+        return xp.astype(xp.sum(items >= 0, axis=-1), delta.dtype) ** -self.settings.power
 ''',
     "my_server_optimizer": '''
 """The sign of the aggregate, which fades."""
