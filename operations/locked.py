@@ -9,6 +9,7 @@ packages say that they require on Linux. pip refuses a wheel that isn't one of t
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -22,7 +23,6 @@ from packaging.utils import canonicalize_name
 EXTRAS = ("deploy", "privacy", "postgres")
 BUILD = ("setuptools",)
 """what the package itself is built with"""
-INDEX = ""
 _LINUX = re.compile(r"-(py3|py2\.py3|cp3(11|12|13)|cp\d+-abi3)-.*(any|manylinux\w*_(x86_64|aarch64)).*\.whl$")
 CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
 
@@ -50,9 +50,16 @@ def required(package: str = "fedrecplus", extras: tuple[str, ...] = EXTRAS) -> s
     return found - {package}
 
 
+def index() -> str:
+    """The index that pip is set to take packages from."""
+    asked = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True)
+    found = asked.stdout.decode().strip() or (sys.argv[1] if len(sys.argv) > 1 else "")
+    return f"{found.rstrip('/')}/" if found else sys.exit("pip has no index-url of its own: give the index's address")
+
+
 def hashes(name: str, chosen: str) -> Iterator[str]:
     """SHA-256 of the version's wheels for Linux."""
-    with urllib.request.urlopen(f"{INDEX}{name}/") as page:
+    with urllib.request.urlopen(f"{index()}{name}/") as page:
         links = re.findall(r'href="[^"]*/([^/"]+\.whl)#sha256=([0-9a-f]{64})"', page.read().decode())
     for file, digest in links:
         if file.split("-")[1] == chosen and _LINUX.search(file):
