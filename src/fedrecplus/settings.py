@@ -119,7 +119,7 @@ def check_constant(constant: Any, value: Any, source: str, path: str) -> Any:
     if value != constant and str(value) != str(constant):
         raise UserError(
             f"{source}: {path} = {value!r} can't be set any more: it is {constant!r} in every training",
-            "leave it away, or read this config with the version of fedrecplus that wrote it",
+            "leave it out, or read this config with the version of fedrecplus that wrote it",
         )
     return constant
 

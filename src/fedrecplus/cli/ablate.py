@@ -109,10 +109,10 @@ def _check_fits(study: str | None, of_settings: dict[str, Any], of_clients: dict
     """Refuse what the study would have to ignore."""
     if study == HETEROGENEITY:
         for option in (name for name, given in of_settings.items() if given):
-            raise UserError(f"heterogeneity varies clients and rules: it has no use for {option}", "leave it away")
+            raise UserError(f"heterogeneity varies clients and rules: it has no use for {option}", "leave it out")
     else:
         for option in (name for name, given in of_clients.items() if given is not None):
-            raise UserError(f"{option} is for `ablate heterogeneity` alone", "name that study, or leave it away")
+            raise UserError(f"{option} is for `ablate heterogeneity` alone", "name that study, or leave it out")
 
 
 def _wanted(study: str | None, vary: Sequence[str], config: Config) -> list[tuple[str, Config, tuple[str, ...]]]:

@@ -101,7 +101,7 @@ def run_command(
     server = ServerHome.load(home.expanduser().absolute())
     if resume:
         if not RunFolder(out).begun:
-            raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume away")
+            raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume out")
         chosen, run = load_config(out / CONFIG, allow or ()), run_of(server.database, out)
         if pardon:
             run.pardon()

@@ -37,7 +37,7 @@ def init(
 @device_app.command()
 def rate(
     item: Annotated[str, typer.Argument(help="The item's id, or its title as far as it is the only one.")],
-    stars: Annotated[float | None, typer.Argument(help="Your rating; leave it away with --remove.")] = None,
+    stars: Annotated[float | None, typer.Argument(help="Your rating; leave it out with --remove.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the rating back.")] = False,
     home: Home = DEFAULT_HOME,
     person: PersonName = OWNER,

@@ -60,7 +60,7 @@ def run(
     check_file_place(json_file, markdown_file, plot=plot_file)
     watch, chosen = Stopwatch(), _members(members, model)
     if settings_file is not None and not tuned:
-        raise UserError("--settings-file says nothing without --tuned", "add --tuned, or leave it away")
+        raise UserError("--settings-file says nothing without --tuned", "add --tuned, or leave it out")
     for name in chosen:  # what can't be is found before data is fetched
         members_of.member_config(name, model, settings=settings or [])
     ratings = load_with_bar(dataset, options)

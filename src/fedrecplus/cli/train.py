@@ -197,7 +197,7 @@ def _what_suits(training: Ratings, start: Config, chosen: Config, how: Split, *,
 def _began(folder: Path) -> RunFolder:
     run = RunFolder(folder)
     if not run.begun:
-        raise UserError(f"{folder} holds no run to resume", "check --out, or leave --resume away")
+        raise UserError(f"{folder} holds no run to resume", "check --out, or leave --resume out")
     return run
 
 

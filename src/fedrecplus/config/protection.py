@@ -36,7 +36,7 @@ def with_channel(config: Config, channel: str | None = None, rows: str | None = 
         able = [name for name in choices(Channel) if "rows" in own_names("channel", name)]
         raise UserError(
             f"--rows={rows}: channel.rule = {rule!r} shows the server every upload: always the rated and pseudo rows",
-            f"add --channel={' or '.join(able)}, or leave --rows away",
+            f"add --channel={' or '.join(able)}, or leave --rows out",
         )
     return change(config, "channel.rows", rows, "--rows")
 
@@ -47,7 +47,7 @@ def check_channel(channel: str | None, noise: str) -> None:
         raise UserError(
             f"--channel={channel} with --epsilon and --noise={noise}: the server would see uploads without noise, and "
             "there is nothing to claim",
-            "leave --channel away (the budget's is `sums`), or give --channel=secure",
+            "leave --channel out (the budget's is `sums`), or give --channel=secure",
         )
 
 

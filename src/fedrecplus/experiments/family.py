@@ -212,7 +212,7 @@ def own_settings(name: str, model: str, tuned: Tuned | None = None, dataset: str
     except KeyError:
         known = ", ".join(f"{one} on {data}" for data in tuned for one in tuned[data])
         raise UserError(
-            f"no settings of {name} were tuned for {model} on {dataset}", f"leave --tuned away; known: {known}"
+            f"no settings of {name} were tuned for {model} on {dataset}", f"leave --tuned out; known: {known}"
         ) from None
 
 

@@ -137,7 +137,7 @@ def _parse(text: str, config: Config) -> Dimension:
     if not low < high:
         raise UserError(f"{_SOURCE} {text!r}: {low!r} is not below {high!r}", "give the lower end first")
     if found["log"] and low <= 0:
-        raise UserError(f"{_SOURCE} {text!r}: {low!r} has no logarithm", "begin above zero, or leave :log away")
+        raise UserError(f"{_SOURCE} {text!r}: {low!r} has no logarithm", "begin above zero, or leave :log out")
     return Dimension(name, (low, high), "log" if found["log"] else "range")
 
 

@@ -79,7 +79,7 @@ class ServerHome:
     def prepare(self, names: list[str]) -> None:
         """Make certificates and tables on first use, and note how to reach the server."""
         if self.insecure and not is_loopback(self.host):
-            remedy = "leave --insecure away, or listen on 127.0.0.1 behind a proxy that has TLS"
+            remedy = "leave --insecure out, or listen on 127.0.0.1 behind a proxy that has TLS"
             raise UserError(f"--insecure on {self.host} would let everybody read", remedy)
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)

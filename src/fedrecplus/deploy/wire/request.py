@@ -233,11 +233,9 @@ def check_deployable(config: Config) -> Config:
             "choose another model, such as joint",
         )
     if config.simulation_only:
-        raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
+        raise UserError("simulation_only = true is for simulation", "leave --simulation-only out")
     if config.seeded_noise:
-        raise UserError(
-            "seeded_noise = true is for simulation: whoever knows the seed knows the noise", "leave it away"
-        )
+        raise UserError("seeded_noise = true is for simulation: whoever knows the seed knows the noise", "leave it out")
     channel = config.channel
     if not is_secure(config) and (channel.SIMULATION_ONLY or channel.exchanges or channel.VIEW != "uploads"):
         why = "a deployment carries uploads in the clear or secure sums"

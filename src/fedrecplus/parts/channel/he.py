@@ -74,7 +74,7 @@ class HomomorphicEncryption(RingChannel[Settings]):
             raise UserError(
                 f"privacy.rule={config.privacy.rule} with channel.rule=he: every client decrypts the sums before any "
                 "noise, so that nothing is bounded",
-                "set channel.rule=secure, or leave --epsilon away",
+                "set channel.rule=secure, or leave --epsilon out",
             )
         if self.settings.cryptography == "computed":
             library()

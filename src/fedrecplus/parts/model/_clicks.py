@@ -74,7 +74,7 @@ class ClickModel(Model[C]):
         if self.leaks and not (config.simulation_only and config.engine in ("fast", "reference")):
             raise UserError(
                 "model.leaky_negatives=true shows a model what it is tested on, which no device can do",
-                "leave it away; to repeat figures of released code, say simulation_only=true, too, with engine=fast",
+                "leave it out; to repeat figures of released code, say simulation_only=true, too, with engine=fast",
             )
 
     @property
