@@ -1,8 +1,8 @@
 """Bytes that local training moves, over what a plain copy moves in the same time, on one core.
 
 A client's rows live in the first caches, so the copy to compare with is one of a block of that size; the copy through
-memory is shown beside it. Counts are read off ``_columns.py``, ``mf.py`` and ``_updates.py`` of
-``engines/fast/model/``.
+memory is shown beside it. Counts are read off ``_columns.py``, ``round.py`` and
+``_updates.py`` of ``engines/fast/fused/``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from benchmarks.line import Line
 from benchmarks.rounds import MF, fold, settings
 from fedrecplus.engines import Problem, engine_of, message_of, prepare
-from fedrecplus.engines.fast.model import mf
+from fedrecplus.engines.fast.fused import round as fused
+from fedrecplus.engines.fast.fused._training import EpochScratch
 from fedrecplus.engines.fast.pseudo import pseudo_rows
 from fedrecplus.engines.fast.weighing import Weighing
 
@@ -67,11 +68,11 @@ def _training_seconds(problem: Problem) -> float:
     state, clients = engine_of(problem.config).start(problem), problem.cohort(0)
     message = message_of(problem, state, clients)
     private, pseudo = pseudo_rows(problem, state.private, message, clients)
-    V, U, steps, rows = message.V, private.U.copy(), mf.steps_of(problem, message), pseudo.rows(problem)
+    V, U, steps, rows = message.V, private.U.copy(), fused.steps_of(problem, message), pseudo.rows(problem)
     total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(np.diff(problem.ratings.indptr).max())
-    scratch, target = mf.EpochScratch.of(V, steps, largest), mf.FusedTarget.of(V[:0], V[:0])
+    scratch, target = EpochScratch.of(V, steps, largest), fused.FusedTarget.of(V[:0], V[:0])
     tables = (V, U, np.empty((largest, V.shape[1]), V.dtype), total, per_item)
-    return _least(lambda: mf.train_clients(clients, rows, scratch, steps, Weighing(), target, *tables), 100)
+    return _least(lambda: fused.train_clients(clients, rows, scratch, steps, Weighing(), target, *tables), 100)
 
 
 def _copy_bandwidth(size: int) -> float:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from fedrecplus import data
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, prepare
-from fedrecplus.engines.state import message_of
+from fedrecplus.engines.state import PrivateState, message_of
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import server_round
@@ -122,7 +122,7 @@ def buffer_of(problem: Problem, engine: Engine, way: Way, devices: Devices) -> I
 
 def _sums(
     problem: Problem, engine: Engine, state: SimulationState, told: dict[int, Broadcast], buffer: list[tuple[int, int]]
-) -> tuple[Sums, object]:
+) -> tuple[Sums, PrivateState]:
     """The buffer's sums: uploads of one version together, weighted by its staleness."""
     private, parts = state.private, []
     for version in sorted({version for _, version in buffer}):
@@ -132,7 +132,7 @@ def _sums(
         parts.append(
             replace(sums, total=weight * sums.total, weights=weight * sums.weights, overall=weight * sums.overall)
         )
-    total, weights = sum(part.total for part in parts), sum(part.weights for part in parts)
+    total, weights = np.sum([part.total for part in parts], axis=0), np.sum([part.weights for part in parts], axis=0)
     overall, clients_in = sum(part.overall for part in parts), sum(part.clients for part in parts)
     return replace(parts[0], total=total, weights=weights, overall=overall, clients=clients_in), private
 

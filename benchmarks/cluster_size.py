@@ -132,4 +132,4 @@ def _object_store(ray: Any) -> float:
 
 
 if __name__ == "__main__":
-    main(*(int(number) for number in sys.argv[1:4]), "beside" in sys.argv)
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), "beside" in sys.argv)

@@ -17,7 +17,7 @@ import signal
 import ssl
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Fate:
     kills: float
     away: float
     count: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, what: str, seconds: float = 0.0) -> None:
@@ -69,7 +69,7 @@ class CountedConnection(ServerConnection):
     fate: Fate
     calls_left: int | None = None
 
-    def call(self, method: str, target: str, body: bytes = b"", seconds: float = 60.0) -> bytes:
+    def call(self, method: str, target: str, body: bytes = b"", seconds: float = 60.0, longest: int = 1 << 26) -> bytes:
         """One call, unless the node dies before it."""
         if self.calls_left is not None:
             if self.calls_left == 0:
@@ -77,7 +77,7 @@ class CountedConnection(ServerConnection):
             self.calls_left -= 1
         before = time.monotonic()
         try:
-            return super().call(method, target, body, seconds)
+            return super().call(method, target, body, seconds, longest)
         finally:
             self.fate.note(f"{method} {target.split('?')[0].split('/')[2]}", time.monotonic() - before)
 

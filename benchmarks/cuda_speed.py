@@ -112,7 +112,7 @@ def _median_seconds(work: Callable[[], Any], repeats: int = 20) -> float:
         work()
     taken = []
     for _ in range(repeats):
-        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         began.record()
         work()
         ended.record()

@@ -15,7 +15,6 @@ from fedrecplus import data
 from fedrecplus.arrays.compiling import Inner
 from fedrecplus.config import Config, assign
 from fedrecplus.engines import engine_of, fast, item_columns, prepare
-from fedrecplus.engines.fast import likeness
 from fedrecplus.parts import KINDS, built_in
 
 
@@ -38,8 +37,6 @@ def main() -> None:
     started, used = time.perf_counter(), time.process_time()
     for changes in _all_settings():
         _run(ratings, assign(Config(), [*changes, "simulation_only=true"]))
-    likeness.LARGEST_TABLE = 1  # as if there were too many items for a table
-    _run(ratings, assign(Config(), ["pseudo_items.rule=similar"]))
     taken = {"wall": time.perf_counter() - started, "processor": time.process_time() - used}
     there = kernels()
     idle = sorted(name for name, kernel in there.items() if not kernel.signatures)

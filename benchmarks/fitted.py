@@ -23,7 +23,7 @@ from fedrecplus.training.loop import train
 from fedrecplus.training.run import Run
 
 COLUMNS = ("user", "item", "rating")
-Parts = tuple[Any, Any, pl.DataFrame | None]
+Parts = tuple[Any, ...]
 """ratings to train on, to test on, and for each person an item and its negatives"""
 
 

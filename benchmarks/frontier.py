@@ -154,7 +154,8 @@ def _audit(
 
 def run_all(wanted: Sequence[Step], workers: int, folder: Path) -> list[dict[str, object]]:
     """Run the steps, and say of each how long it took. What a step prints goes to its log."""
-    waiting, done, running = sorted(wanted, key=lambda step: -step.cost), [], {}
+    waiting, done = sorted(wanted, key=lambda step: -step.cost), list[dict[str, object]]()
+    running: dict[Future[tuple[int, float]], Step] = {}
     with ThreadPoolExecutor(workers) as pool:
         while waiting or running:
             unfinished = {step.name for step in (*waiting, *running.values())}

@@ -14,7 +14,7 @@ import importlib
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -73,7 +73,7 @@ def _judged(training: Ratings, test: Ratings, predictor: Predictor) -> dict[str,
 
 
 def _tuned(
-    name: str, ratings: Ratings, folds: Iterable[int], fit: Callable[..., Predictor], grid: dict[str, Iterable[Any]]
+    name: str, ratings: Ratings, folds: Iterable[int], fit: Callable[..., Predictor], grid: Mapping[str, Iterable[Any]]
 ) -> Line:
     """The settings with the best NDCG@10 on a validation cut of fold 0's training part, then all folds."""
     validation = cut(ratings)

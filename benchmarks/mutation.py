@@ -107,10 +107,10 @@ def _ways(node: ast.AST) -> list[object]:
         ways = [_OPERATORS.get(type(node.op))]
     elif isinstance(node, ast.Compare):
         ways = [table.get(type(node.ops[0])) for table in (_OPERATORS, _EDGES)]
-    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return [node.value + 1]
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         return [not node.value]
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return [node.value + 1]
     else:
         return []
     return [way for way in ways if way is not None]

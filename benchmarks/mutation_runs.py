@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -88,7 +89,7 @@ class _Fates:
                 self._wait(waiting)
             limit = LIMIT + 3.0 * sum(seconds[name] for name in own)
             run = [items[name] for name in own]
-            reader = self._in_fork(lambda write, m=mutant, r=run, s=limit: _changed(self, m, r, s, write))
+            reader = self._in_fork(partial(_changed, self, mutant, run, limit))
             waiting[reader.pid] = number, reader
         while waiting:
             self._wait(waiting)

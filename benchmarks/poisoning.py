@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,7 @@ def towards(problem: Problem, state: SimulationState) -> NDArray[np.float64]:
 
     After: Rong et al. 2022 (FedRecAttack: user factors from public interactions, and the gradient of a target's scores)
     """
-    ratings, model = problem.ratings, problem.config.model
+    ratings, model = problem.ratings, cast(Any, problem.config.model)  # has a table W for lists
     W = state.server.V[:, -model.settings.interaction_factors :]
     known = np.random.default_rng(0).random(len(ratings.items)) < KNOWN
     shared = model.shared_equations(W.astype(np.float64), problem.public)

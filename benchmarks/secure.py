@@ -10,6 +10,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,7 @@ def measure() -> list[Line]:
         seconds, done, plan = _round(bits)
         processor = time.process_time() - before
         layout = RingLayout(ITEMS, COLUMNS, bits)
-        limit = _made_masks(plan, done) * _seconds(
-            lambda layout=layout: masks.stream(bytes(32), layout.bytes_of(ITEMS))
-        )
+        limit = _made_masks(plan, done) * _seconds(partial(masks.stream, bytes(32), layout.bytes_of(ITEMS)))
         parts: dict[str, float] = {
             f"{name} {who} ms": 1e3 * spent / stage.answers
             for name, stage in done.stages.items()
