@@ -57,6 +57,22 @@ def test_a_bad_line_is_named(write: Write, lines: str, place: str, value: str) -
     assert value in error.problem
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "value"),
+    [
+        ('{"user": 1, "item": 2, "rating": 3}\n\n{"user": 1, item: 2}\n', "line 3", "double quotes"),
+        ('[{"user": 1, "item": 2, "rating": 3},\n{"user": 1, "item": 2]\n', "line 2", "delimiter"),
+        ('{"user": {"id": 1}, "item": 2, "rating": 3}\n{"user": {"id": 2}, "item": 2, "rating": 3}\n', "", "Struct"),
+        ('{"user": 1, "item": 2, "rating": 3}\n{"user": 2, "item": 2, "rating": "good"}\n', "row 2", "'good'"),
+        ('{"user": 1, "item": 2, "rating": 3}\n{"user": 2, "item": 2}\n', "row 2", "the rating is missing"),
+    ],
+)
+def test_json_at_fault_is_named(write: Write, text: str, place: str, value: str) -> None:
+    error = refusal(write(text, "reviews.json"))
+    assert place in error.problem
+    assert value in error.problem
+
+
 def test_all_bad_lines_are_named_at_once(write: Write) -> None:
     dirty = write(GOOD + "1,2,good\n2,,3\n3,1,\n4,4\n5,1,2\n")
     error = refusal(dirty)

@@ -162,10 +162,24 @@ def test_times_of_files(write: Write) -> None:
 
     assert times("1::10::5::99\n1::20::3::98\n2::10::1::97\n") == [99, 98, 97]
     assert times("user,item,rating,date\n1,10,5,1970-01-02\n1,20,3,1970-01-01\n2,10,1,1970-01-01\n") == [86400, 0, 0]
-    assert times("user,item,rating,when\n1,10,5,3\n1,20,3,2\n2,10,1,1\n") is None
-    assert times("user,item,rating,when\n1,10,5,3\n1,20,3,2\n2,10,1,1\n", timestamp="when") == [3, 2, 1]
+    assert times("user,item,rating,hour\n1,10,5,3\n1,20,3,2\n2,10,1,1\n") is None
+    assert times("user,item,rating,hour\n1,10,5,3\n1,20,3,2\n2,10,1,1\n", timestamp="hour") == [3, 2, 1]
     assert times("1,10,5,good\n1,20,3,\n2,10,1,x\n") is None
     with pytest.warns(DataWarning, match="not every 'date' is a time"):
         assert times("user,item,rating,date\n1,10,5,soon\n1,20,3,\n2,10,1,x\n") is None
-    with pytest.raises(UserError, match=r"line 3: 'x' is no time \(column 'when'\)"):
-        times("user,item,rating,when\n1,10,5,3\n1,20,3,x\n2,10,1,1\n", timestamp="when")
+    for first, second in (
+        ("2024-05-31 10:00", "2024-05-30 23:59"),
+        ("2024-05-31T10:00:00+02:00", "2024-05-31T10:00:00+03:00"),
+        ("2024-05-31T10:00:00Z", "2024-05-31T09:59:59.9Z"),
+        ("Fri May 31 01:00:00 -0800 2024", "Fri May 31 01:00:00 +0000 2024"),
+        ("31.05.2024", "1.05.2024"),
+        ("05/31/2024", "05/30/2024"),
+        ("31/05/2024", "5/05/2024"),
+        ("1717142400123", "1717142399999"),
+        ("1717142400123456789", "1717142399000000000"),
+    ):
+        later, earlier = times(f'user;item;rating;date\n1;10;5;"{first}"\n2;20;3;"{second}"\n') or []
+        assert 0 < later - earlier < 31 * 86400
+        assert 1_717_000_000 - 31 * 86400 < earlier < later < 1_718_000_000
+    with pytest.raises(UserError, match=r"line 3: 'x' is no time \(column 'hour'\)"):
+        times("user,item,rating,hour\n1,10,5,3\n1,20,3,x\n2,10,1,1\n", timestamp="hour")

@@ -40,7 +40,7 @@ def list_sets() -> None:
         rows.append([known.name, *counts, str(known.scale), here])
     rows.append(["synthetic", "any", "any", "any", "any", "made"])
     show_table(["name", "clients", "items", "ratings", "scale", "here"], rows)
-    say("\nOr the path of a file of your own: CSV, TSV, '::' or Parquet, gzipped or not.")
+    say("\nOr the path of a file of your own: CSV, TSV, '::', JSON or Parquet, gzipped or not.")
 
 
 @data_app.command("get")

@@ -13,14 +13,15 @@ from fedrecplus.errors import DataWarning, UserError, unknown_name
 # Compared in lower case, letters and digits only; where a file has several, the first named here is taken.
 _NAMES = {
     "user": "userid user uid username reviewerid customerid customer clientid client memberid member visitorid "
-    "profileid userindex useridx",
+    "profileid userindex useridx accountid account reviewer listenerid listener",
     "item": "itemid item iid movieid movie bookid isbn book productid product parentasin asin articleid article "
     "trackid track songid song albumid artistid artist businessid gameid game animeid jokeid recipeid beerid hotelid "
-    "courseid showid filmid film contentid itemindex itemidx movietitle booktitle title",
+    "courseid showid filmid film contentid restaurantid placeid venueid poiid locationid mangaid stockcode sku "
+    "itemindex itemidx movietitle booktitle title",
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
     "ratingvalue value like liked",
-    "timestamp": "timestamp time ts unixtime datetime date day ratedat createdat eventtime reviewtime unixreviewtime "
-    "reviewdate",
+    "timestamp": "timestamp time ts unixtime datetime date day ratedat createdat eventtime unixreviewtime reviewtime "
+    "reviewdate dateadded addedat listenedat orderdate invoicedate purchasedate when",
     "title": "title movietitle booktitle itemtitle producttitle itemname moviename productname name",
     "genres": "genres genre categories category tags subjects",
     "year": "year releaseyear yearofrelease yearofpublication publicationyear originalpublicationyear",

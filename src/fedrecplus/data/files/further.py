@@ -22,6 +22,13 @@ _WORDS = {"test": 0, "train": NEVER_TESTED, "training": NEVER_TESTED}
 _BETWEEN_GENRES = ("|", ";", ",")
 _NO_GENRE = {"", "unknown", "(no genres listed)"}
 _LATEST_YEAR = 9999
+_DATES = [
+    *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.fZ", "%Y-%m-%dT%H:%M:%S%.f%:z"),
+    *("%Y-%m-%d %H:%M", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M"),
+    *("%m %d, %Y", "%a %b %d %H:%M:%S %z %Y"),
+]
+_LATEST_SECOND = 10.0**11
+"""the year 5138; what is later is counted in milliseconds, microseconds or nanoseconds"""
 Column = pl.Series
 
 
@@ -55,17 +62,27 @@ def _epochs(column: Column) -> Column:
     if column.dtype.is_temporal():
         return column.cast(pl.Datetime("us")).dt.epoch("s")
     if column.dtype.is_numeric():
-        numbers = column.cast(pl.Float64)
-        return numbers.set(~numbers.is_finite(), None).floor().cast(pl.Int64)
+        return _seconds(column.cast(pl.Float64))
     text = column.cast(pl.String).str.strip_chars()
     numbers = text.cast(pl.Float64, strict=False)
     if numbers.null_count() < len(numbers):
-        return numbers.set(~numbers.is_finite(), None).floor().cast(pl.Int64)
-    for form in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.fZ", "%Y-%m-%d %H:%M"):
-        moments = text.str.to_datetime(form, strict=False, time_unit="us")
-        if moments.null_count() < len(moments):
-            return moments.dt.epoch("s")
-    return pl.Series(column.name, [None] * len(column), dtype=pl.Int64)
+        return _seconds(numbers)
+    first = text.drop_nulls().head(1000)
+    form = min(_DATES, key=lambda form: _moments(first, form).null_count())
+    return _moments(text, form).dt.epoch("s")
+
+
+def _moments(text: Column, form: str) -> Column:
+    return text.str.to_datetime(form, strict=False, time_unit="us")
+
+
+def _seconds(numbers: Column) -> Column:
+    """Whole seconds, whatever part of one they are counted in."""
+    numbers = numbers.set(~numbers.is_finite(), None)
+    largest = np.abs(numbers.drop_nulls().to_numpy()).max(initial=0.0)
+    while largest >= _LATEST_SECOND:
+        numbers, largest = numbers / 1000, largest / 1000
+    return numbers.floor().cast(pl.Int64)
 
 
 def folds_of(table: Table) -> NDArray[np.uint8] | None:

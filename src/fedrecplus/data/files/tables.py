@@ -1,9 +1,10 @@
-"""Columns of a file: delimited text (CSV, TSV, MovieLens' ``::`` and their like), Parquet or Excel."""
+"""Columns of a file: delimited text (CSV, TSV, MovieLens' ``::`` and their like), JSON, Parquet or Excel."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 _NOWHERE = "\x1e"  # as a separator, it lets polars read whole lines
 _SAID = re.compile(rb'^\s*"?sep=(.)"?\s*?(?=\r?\n)')
 """how Excel notes the separator in the first line"""
+_JSON = re.compile(rb"\s*(\[\s*)?\{")
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = 
     data = data[said.end() :] if said else data  # its line break stays, so that lines keep their numbers
     if not data or data.isspace():
         raise UserError(f"{source} is empty", f"give a file with a {kind.line} per line")
+    if _JSON.match(data):
+        return table_of_frame(_json_frame(data, source), source, options, kind)
     first_line = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode()
     separator = options.given_separator or (said[1].decode() if said else _sniffed(first_line))
     # csv.reader knows quotes, polars is ten times as fast
@@ -161,6 +165,30 @@ def _read_parquet(data: bytes, source: str, options: FileOptions, kind: FileKind
         reason = str(error).splitlines()[0]
         raise UserError(f"{source} is a damaged Parquet file: {reason}", "copy or write it again") from None
     return _table(frame, {role: names[at] for role, at in wanted.items()}, source, kind)
+
+
+def _json_frame(data: bytes, source: str) -> pl.DataFrame:
+    """An object per line, as reviews are often given away, or an array of objects."""
+    whole = data.lstrip().startswith(b"[")
+    try:
+        if whole:
+            return pl.read_json(data, infer_schema_length=None)
+        return pl.read_ndjson(data, infer_schema_length=None)
+    except pl.exceptions.PolarsError:
+        line, reason = _no_json(data, whole)
+        remedy = "write an object per line, such as {\"user\": \"ann\", \"item\": 7, \"rating\": 4}, or an array of objects"
+        raise UserError(f"{source}, line {line}: {reason}", remedy) from None
+
+
+def _no_json(data: bytes, whole: bool) -> tuple[int, str]:
+    """The first line at fault, and what is wrong with it."""
+    texts = [(1, data)] if whole else enumerate(data.split(b"\n"), 1)
+    for line, text in texts:
+        try:
+            json.loads(text if text.strip() else b"{}")
+        except json.JSONDecodeError as error:
+            return line + error.lineno - 1, f"no JSON: {error.msg}"
+    return 1, "JSON that is no table: fields with the same name hold different things"
 
 
 def _excel_frame(data: bytes, source: str) -> pl.DataFrame:
