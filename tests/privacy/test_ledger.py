@@ -142,3 +142,38 @@ def test_a_training_that_diverges_is_not_tried_again(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="spend the privacy budget again"):
         train(TRAINING, TEST, wild, out=tmp_path)
     assert "round 1" in releases(tmp_path)
+
+
+def test_a_training_that_goes_on_adds_to_what_was_spent(tmp_path: Path) -> None:
+    first = train(TRAINING, None, config(), out=tmp_path / "first")
+    second = train(TRAINING, None, config(), out=tmp_path / "second", start=first)
+    third = train(TRAINING, None, config(), out=tmp_path / "third", start=tmp_path / "second")
+    one, two, three = (run.result["privacy"]["epsilon"] for run in (first, second, third))
+    assert 9.9 < one <= 10.0 < two < three < 30.0
+    for run, times in ((second, 2), (third, 3)):
+        assert run.folder is not None
+        lines, privacy = lines_of(run.folder / LEDGER), run.result["privacy"]
+        assert len(lines) == times * 5
+        assert spent(lines, 1e-5) == pytest.approx(privacy["epsilon"])
+        assert privacy["epsilon_of_this_training"] == one
+    assert third.result["privacy"]["epsilon_before"] == pytest.approx(two)
+
+
+def test_a_training_with_a_budget_goes_on_from_none_that_spent_who_knows_what(tmp_path: Path) -> None:
+    plain = train(TRAINING, None, assign(preset("fedmf"), ["server.rounds=2", "model.factors=2"]), out=tmp_path / "a")
+    noisy = train(TRAINING, None, config(), out=tmp_path / "b")
+    for start in (plain, noisy.recommender):
+        with pytest.raises(UserError, match="no ledger tells what it has spent"):
+            train(TRAINING, None, config(), start=start)
+    other = config(noise="distributed")
+    with pytest.raises(UserError, match="add-or-remove-one"):
+        train(TRAINING, None, other, start=tmp_path / "b")
+
+
+def test_a_training_that_goes_on_and_is_killed_notes_what_was_spent_before_once(tmp_path: Path) -> None:
+    train(TRAINING, None, config(), out=tmp_path / "first")
+    stop = StopAfter(2)
+    with pytest.raises(KeyboardInterrupt):
+        train(TRAINING, None, config(), out=tmp_path / "second", start=tmp_path / "first", stop=stop)
+    train(TRAINING, None, config(), out=tmp_path / "second", start=tmp_path / "first", resume=True)
+    assert len(releases(tmp_path / "second")) == 10

@@ -13,6 +13,7 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.warm_start import Earlier
 
 RATINGS, TEST = fr.split(fr.load("synthetic:clients=300,items=40,ratings_per_client=20,noise=0.2,factors=2"), 0)
@@ -74,6 +75,45 @@ def test_the_command_line_goes_on_from_a_run_and_resumes_there(tmp_path: Path, c
     assert exit_code_of(["train", "--resume", "--out", second]) == 0
     np.testing.assert_array_equal(SharedModel.read(Path(second)).V, model.V)
     assert '"new_items": 3' in result
+
+
+def test_what_came_since_is_added_and_who_left_is_taken_out(tmp_path: Path, capsys: Any) -> None:
+    frame = without_new().to_frame()
+    people = frame["user"].unique(maintain_order=True).to_list()
+    later = RATINGS.to_frame().filter(~RATINGS.to_frame()["user"].is_in(people[20:]))
+    (tmp_path / "old.csv").write_text(frame.filter(~frame["user"].is_in(people[:10])).write_csv())
+    (tmp_path / "later.csv").write_text(later.write_csv())
+    runs = [tmp_path / name for name in ("first", "second", "third", "fourth")]
+    own = ["--dataset", str(tmp_path / "old.csv"), "--scale", str(RATINGS.scale), "--set", "channel.least_cohort=100"]
+    assert exit_code_of(["train", "--algorithm", "fedrec+secure", *own, "--out", str(runs[0])]) == 0
+    assert (
+        exit_code_of(["train", "--from", str(runs[0]), "--add", str(tmp_path / "later.csv"), "--out", str(runs[1])])
+        == 0
+    )
+    assert f"began with {without_new().item_count} known items" in capsys.readouterr().out
+    first, second = (fr.Recommender.load(run) for run in runs[:2])
+    assert set(people[:10]) <= set(second.clients.client_ids.tolist()) - set(first.clients.client_ids.tolist())
+    assert set(NEW.tolist()) <= set(second.model.item_ids.tolist()) - set(first.model.item_ids.tolist())
+    assert RunFolder(runs[0]).result()["rounds"] == 17
+    assert RunFolder(runs[1]).result()["rounds"] == 3
+    assert second.model.config.model == first.model.config.model, "what validation chose is kept"
+    leaves = str(people[3])
+    assert exit_code_of(["train", "--from", str(runs[1]), "--without", leaves, "--out", str(runs[2])]) == 0
+    assert exit_code_of(["train", "--from", str(runs[2]), "--out", str(runs[3])]) == 0
+    for run in runs[2:]:
+        assert leaves not in fr.Recommender.load(run).clients.client_ids.astype(str).tolist()
+        assert RunFolder(run).result()["rounds"] == 3
+    tested = [RunFolder(run).result()["test_ratings"] for run in runs[:2]]
+    assert tested[0] == tested[1], "what was tested on is trained on by none"
+
+
+def test_a_run_that_goes_on_keeps_the_seed_that_cut_its_test_fold(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "old.csv").write_text(without_new().to_frame().write_csv())
+    own = ["--dataset", str(tmp_path / "old.csv"), "--scale", str(RATINGS.scale)]
+    first = str(tmp_path / "first")
+    assert exit_code_of(["train", "--algorithm", "fedmf", *own, "--out", first, "--set", "server.rounds=2"]) == 0
+    assert exit_code_of(["train", "--from", first, "--seed", "3", "--out", str(tmp_path / "second")]) == 2
+    assert "leave --seed out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import count, takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,15 +22,13 @@ from fedrecplus.cli.options import (
     TestFile,
     changes_of,
     config_of,
-    load_with_bar,
+    names_in,
     own_file,
-    split_of,
-    with_test,
 )
+from fedrecplus.cli.train_data import Asked
 from fedrecplus.config import Config, change, check
-from fedrecplus.data import FileOptions, Ratings, Split, split
+from fedrecplus.data import FileOptions, Ratings, Split
 from fedrecplus.data.shards.manifest import is_shard_folder
-from fedrecplus.data.shards.read import open_shards
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
@@ -39,34 +37,7 @@ from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, Choice, choose
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.running import step_size
-
-FOLDS = 5
-
-
-@dataclass(frozen=True)
-class Data:
-    """Which ratings to train on, as ``data.json`` keeps it so that a run can be resumed by its folder alone."""
-
-    dataset: str
-    fold: int | None
-    """None: train on everything, test on nothing"""
-    folds: int
-    options: FileOptions
-    split: Split
-    test: str | None
-    """a file to test on"""
-
-    def to_dict(self) -> dict[str, Any]:
-        """For ``data.json``."""
-        options = {**asdict(self.options), "items": _absolute(self.options.items)}
-        data = {"dataset": _absolute(self.dataset), "folds": self.folds, "options": options, "split": str(self.split)}
-        return data if self.test is None else {**data, "test": _absolute(self.test)}
-
-
-def _absolute(name: str | None) -> str | None:
-    """A file's whole path, so that a run can be resumed from another folder; a data set's name as it is."""
-    path = Path(name or "").expanduser()
-    return str(path.resolve()) if path.is_file() or is_shard_folder(path) else name
+from fedrecplus.training.warm_start import continued
 
 
 @takes(changes=changes_of, options=own_file)
@@ -93,6 +64,14 @@ def train_command(
             "--from", metavar="RUN", help="Begin with this run's table: known items keep their rows, new ones enter."
         ),
     ] = None,
+    add: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Ratings that came since: beside --dataset's, or those of the --from run."),
+    ] = None,
+    without: Annotated[
+        str | None,
+        typer.Option(metavar="PERSON,…", help="People who left: their ratings are taken out of what is trained on."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
     allow: Allow = None,
@@ -118,11 +97,15 @@ def train_command(
       fedrecplus train --dataset train.csv --test test.csv --algorithm fedmf
       fedrecplus train --dataset ml-100k --algorithm fedrec+ --channel secure --rows whole
       fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
-      fedrecplus train --from runs/first --dataset later.csv --out runs/second --set server.rounds=10
+      fedrecplus train --from runs/first --add november.csv --out runs/second
+      fedrecplus train --from runs/second --without 196,405 --out runs/third
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
     that --resume goes on from, to the very same numbers; the noise of a budget is other noise in the rounds that are
     left.
+
+    --from goes on for a fifth of the rounds, with the settings that the run ended with. A test fold stays that of the
+    run: what is added is trained on.
 
     --set chooses and tunes the parts of an algorithm: model, encoder, pseudo_items, virtual_ratings, aggregation,
     server_optimizer, channel, privacy. `fedrecplus settings` lists their rules and all settings. --channel and --rows
@@ -134,27 +117,23 @@ def train_command(
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file)
     began = _began(out) if resume and out else None
-    data = _data_of(dataset, fold, full, options, began, split_by, test_file)
     earlier = None if began else start_from
+    asked = Asked(dataset, fold, full, options, split_by, test_file, add, tuple(names_in(without)))
+    gone_on = RunFolder(earlier) if earlier is not None and dataset is None else None
+    data = asked.data(began or gone_on, resumed=began is not None)
     unnamed = algorithm in (None, AUTO) and began is None and earlier is None
     named = _start_of(RATINGS if unnamed else algorithm, seed, allow or [], began, earlier)
     start = changes.applied(named)
     chosen = start if changes.budget else check(start)
     sharded = chosen.engine == "ray" and data.test is None and is_shard_folder(data.dataset)
-    ratings = (
-        open_shards(data.dataset, data.fold)
-        if sharded
-        else with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
-    )
-    chosen = check(changes.for_people(chosen, ratings.clients))
-    if ratings.likes_alone and not chosen.model.CHOICES:
+    training, test = (data.shards(), None) if sharded else data.parts(chosen.seed)
+    chosen = check(changes.for_people(chosen, training.clients))
+    if training.likes_alone and not chosen.model.CHOICES:
         tell(
             f"note: all ratings are the same (likes alone), and model.rule={chosen.model.rule} learns from how ratings "
             "differ: its lists are by popularity at best. "
             + ("No model for choices has a budget yet." if changes.budget else "Leave --algorithm away.")
         )
-    cut = (data.folds, chosen.seed, data.split)
-    training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *cut)
     about = data.to_dict()
     if out and not resume:
         RunFolder(out).check_free(overwrite=overwrite)  # before a choice is trained for
@@ -162,7 +141,7 @@ def train_command(
         judged = replace(named, evaluation=chosen.evaluation)
         chosen, about["choice"] = _what_suits(training, start, chosen, data.split, changed=chosen != judged)
         chosen = replace(chosen, evaluation=judged.evaluation)
-    folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
+    folder = out or _default_folder(training.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
     hint = f"go on with `fedrecplus train --resume --out {folder}`"
@@ -201,29 +180,6 @@ def _began(folder: Path) -> RunFolder:
     return run
 
 
-def _data_of(
-    dataset: str | None,
-    fold: int | None,
-    full: bool,
-    options: FileOptions,
-    began: RunFolder | None,
-    how: str | None,
-    test: str | None,
-) -> Data:
-    """What is asked for; what isn't said is taken from the run that is resumed."""
-    noted: dict[str, Any] = began.data() if began else {"fold": 0}
-    chosen = None if full else noted["fold"] if fold is None else fold
-    folds = noted.get("folds", FOLDS)
-    if full and test is not None:
-        raise UserError("--full tests on nothing, --test names what to test on", "give one of them")
-    if dataset is not None:
-        return Data(dataset, chosen, folds, options, split_of(how, options, test), test)
-    if "dataset" not in noted:
-        raise UserError("no data set is given", "give --dataset NAME-OR-FILE, such as --dataset ml-100k")
-    way = Split.parse(noted.get("split", "random"))
-    return Data(noted["dataset"], chosen, folds, FileOptions(**noted.get("options", {})), way, noted.get("test"))
-
-
 def _start_of(
     algorithm: str | None,
     seed: int | None,
@@ -237,6 +193,12 @@ def _start_of(
             f"--from: {earlier} is not the folder of a finished run", "give a folder that `train` has written"
         )
     config = config_of(algorithm or str(began.path if began else earlier), allow)
+    if algorithm is None and began is None:
+        config = continued(Path(str(earlier)), config)
+        if seed not in (None, config.seed):
+            raise UserError(
+                f"--from goes on with its run's seed, {config.seed}: it cut the test fold", "leave --seed out"
+            )
     return config if seed is None else change(config, "seed", seed, "--seed")
 
 

@@ -14,16 +14,17 @@ from fedrecplus.errors import UserError
 Ids = NDArray[Any]
 
 
-def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
+def join(training: Ratings, test: Ratings, *, strangers: bool = False) -> tuple[Ratings, Ratings]:
     """Both with the same numbers for the same ids; clients and items that only the test knows are cold.
 
     They come after the others and have no training rating, so that they are predicted by the fallback and counted.
-    To a public list of items no test rating adds one: those of other items are left out.
+    To a public list of items no test rating adds one: those of other items are left out. ``strangers``: the test may be
+    of other people alone.
     """
     same_clients = _same(training.client_ids, test.client_ids)
     if same_clients and _same(training.item_ids, test.item_ids) and training.scale == test.scale:
         return training, test
-    clients, client_of = _numbers(training.client_ids, test.client_ids, "client")
+    clients, client_of = _numbers(training.client_ids, test.client_ids, "client", strangers=strangers)
     items, item_of = _numbers(training.item_ids, test.item_ids, "item")
     if training.listed:
         items, test = items[: training.item_count], test.where(item_of[test.items] < training.item_count)
@@ -51,11 +52,16 @@ def together(training: Ratings, test: Ratings) -> Ratings:
     own, held_out = (part.client_of_rating.astype(np.int64) * part.item_count + part.items for part in (training, test))
     if len(test) and np.isin(held_out, own).all():
         return replace(training, folds=np.where(np.isin(own, held_out), 0, NEVER_TESTED).astype(np.uint8))
+    fold = np.concatenate([np.full(len(training), NEVER_TESTED, np.uint8), np.zeros(len(test), np.uint8)])
+    return one_set(training, test, fold)
+
+
+def one_set(training: Ratings, test: Ratings, folds: NDArray[np.uint8] | None = None) -> Ratings:
+    """Joined ratings of different pairs as one set; ``folds`` of those of the one, then of the other."""
     parts = (training, test)
     who, what, codes = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("client_of_rating", "items", "codes")
     )
-    fold = np.concatenate([np.full(len(training), NEVER_TESTED, np.uint8), np.zeros(len(test), np.uint8)])
     order = np.lexsort((what, who))
     timed = training.timestamps is not None and test.timestamps is not None
     return replace(
@@ -65,7 +71,7 @@ def together(training: Ratings, test: Ratings) -> Ratings:
         codes=codes[order],
         timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
         order=_order_of_both(training, test)[order] if timed else None,
-        folds=fold[order],
+        folds=None if folds is None else folds[order],
     )
 
 
@@ -79,13 +85,13 @@ def _same(first: Ids, second: Ids) -> bool:
     return first is second or (first.dtype.kind == second.dtype.kind and np.array_equal(first, second))
 
 
-def _numbers(known: Ids, others: Ids, kind: str) -> tuple[Ids, NDArray[np.int64]]:
+def _numbers(known: Ids, others: Ids, kind: str, *, strangers: bool = False) -> tuple[Ids, NDArray[np.int64]]:
     """The ids of both, those of the first as they are, and where each of the others is among them."""
     if (known.dtype.kind in "iu") != (others.dtype.kind in "iu"):
         known, others = known.astype(str), others.astype(str)
     places = {name: number for number, name in enumerate(known.tolist())}
     shared = sum(name in places for name in others.tolist())
-    if shared == 0 and len(others):
+    if shared == 0 and len(others) and not strangers:
         examples = [", ".join(map(str, ids[:3].tolist())) for ids in (known, others)]
         raise UserError(
             f"training and test ratings have no {kind} in common: {examples[0]} there, {examples[1]} here",

@@ -90,6 +90,8 @@ def train(
     elif folder:
         folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)
     ledger = _ledger_of(folder, config, f"{data['fingerprint']} {data['run']}") if folder else None
+    if ledger is not None and earlier is not None:
+        ledger.after(earlier.spent)
     if ledger is not None and saved is None:
         ledger.before_statistics(fresh=not config.seeded_noise)
     looking_on, retries = (progress, stop, checkpoint_seconds, callbacks), saved.retries if saved else 0
@@ -109,9 +111,9 @@ def train(
 
 
 def _model_of(start: Start) -> str | Path | SharedModel:
-    """A run's or a recommender's model, and what else it may be."""
+    """A run's folder, its or a recommender's model, and what else it may be."""
     if isinstance(start, Run):
-        start = start.recommender
+        start = start.recommender if start.folder is None else start.folder
     if isinstance(start, Recommender):
         return start.model
     if not isinstance(start, str | Path | SharedModel):

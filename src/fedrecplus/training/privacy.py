@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -23,6 +23,8 @@ from fedrecplus.rounds import neighbouring, plan_of
 
 LEDGER = "privacy.jsonl"
 Report = TypeVar("Report")
+Line = dict[str, Any]
+"""of a ledger: one release"""
 
 
 class Book(Protocol):
@@ -86,6 +88,14 @@ class Ledger:
         """The ledger of a run whose statistics alone have a budget, by the run's or the model's name."""
         return cls(book, model, ReleasePlan(budget.multiplier, (), 1.0, budget.accountant), budget.delta)
 
+    def after(self, earlier: Sequence[Line]) -> None:
+        """Note what the model that the run begins with has cost: the same people's ratings are in both."""
+        noted = {line["release"] for line in self._lines()}
+        for number, line in enumerate(earlier):
+            release = f"earlier {number + 1}: {line['release']}"
+            if release not in noted:
+                self.book.add({**line, "run": self.run, "release": release})
+
     def before_statistics(self, *, fresh: bool = False) -> None:
         """Note that the statistics are about to be released; with ``fresh`` noise a repeated sum counts again."""
         if self.plan.statistics is not None:
@@ -139,27 +149,45 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def spent(lines: list[dict[str, Any]], delta: float) -> float:
     """ε of the noted releases, together."""
-    accountant = "RDP" if any(line["accountant"] == "RDP" for line in lines) else "PLD"
+    return epsilon_of(_releases(lines), delta, _accountant(lines))
+
+
+def _releases(lines: Sequence[Line]) -> list[Release]:
     kinds: dict[tuple[float, float], int] = {}
     for line in lines:
         kind = (line["noise_multiplier"], line["sampling"])
         kinds[kind] = kinds.get(kind, 0) + 1
-    releases = [Release(multiplier, sampling, count) for (multiplier, sampling), count in kinds.items()]
-    return epsilon_of(releases, delta, accountant)
+    return [Release(multiplier, sampling, count) for (multiplier, sampling), count in kinds.items()]
 
 
-def privacy_of(config: Config, public: PublicItems, most_numbers: int, ledger: Ledger | None) -> dict[str, Any] | None:
+def _accountant(lines: Sequence[Line]) -> str:
+    return "RDP" if any(line["accountant"] == "RDP" for line in lines) else "PLD"
+
+
+def _together(plan: ReleasePlan, earlier: Sequence[Line], delta: float) -> float:
+    """ε of an earlier model's releases and all that are planned."""
+    accountant = "RDP" if "RDP" in (plan.accountant, _accountant(earlier)) else "PLD"
+    return epsilon_of([*_releases(earlier), *plan.releases()], delta, accountant)
+
+
+def privacy_of(
+    config: Config, public: PublicItems, most_numbers: int, ledger: Ledger | None, earlier: Sequence[Line] = ()
+) -> dict[str, Any] | None:
     """What ``result.json`` says of the whole training's privacy; None where nothing is claimed.
 
     ``most_numbers`` are those of the largest upload, for a claim that is made number by number. A release that a kill
-    made come twice is in the ledger twice, and is paid for twice.
+    made come twice is in the ledger twice, and is paid for twice; so is what was released for an ``earlier`` model.
     """
     plan, mechanism = plan_of(config), config.privacy
     if plan is None:
         return mechanism.claim(most_numbers, config.server.rounds)
-    planned = epsilon_of(plan.releases(), mechanism.settings.delta, plan.accountant)
+    delta = mechanism.settings.delta
+    planned = epsilon_of(plan.releases(), delta, plan.accountant)
+    before = spent(list(earlier), delta)
+    together = _together(plan, earlier, delta) if earlier else planned
     return {
-        "epsilon": planned if ledger is None else max(planned, ledger.spent()),
+        "epsilon": together if ledger is None else max(together, ledger.spent()),
+        **({"epsilon_before": before, "epsilon_of_this_training": planned} if earlier else {}),
         "delta": mechanism.settings.delta,
         "unit": mechanism.UNIT,
         "neighbouring": neighbouring(config),

@@ -53,7 +53,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "fit": None if tested or training.likes_alone else fit,
         "groups": evaluation.groups if evaluation else None,
         "ranking": evaluation.ranking or None if evaluation else None,
-        "privacy": privacy_of(config, public, most_numbers, training.ledger),
+        "privacy": privacy_of(config, public, most_numbers, training.ledger, training.spent),
         "statistics": {"source": public.source, "epsilon": public.epsilon},
         "item_list": PUBLIC_LIST if ratings.listed else FROM_RATINGS,
         "retries": training.retries,

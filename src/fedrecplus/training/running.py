@@ -39,7 +39,7 @@ from fedrecplus.training.evaluation import (
 from fedrecplus.training.groups import tail_items
 from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.measures import Evaluation, evaluation_of
-from fedrecplus.training.privacy import Ledger
+from fedrecplus.training.privacy import Ledger, Line
 from fedrecplus.training.ranking import lists_of
 from fedrecplus.training.recency import asks_what_is_next, chosen_decay
 from fedrecplus.training.run_folder import Checkpoint, RunFolder, Tally
@@ -244,6 +244,11 @@ class Training:
     def decay(self) -> float:
         """Of a choice's weight in lists of what comes next; 0: they follow no order."""
         return chosen_decay(with_head(self.problem, self.state), self.state.server.V)
+
+    @property
+    def spent(self) -> tuple[Line, ...]:
+        """What was released for the model that it begins with."""
+        return () if self.earlier is None else self.earlier.spent
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all clients."""

@@ -6,15 +6,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config
-from fedrecplus.engines import Problem, SimulationState
+from fedrecplus.config import Config, load_config
+from fedrecplus.engines import Problem, SimulationState, statistics_budget
 from fedrecplus.errors import UserError
-from fedrecplus.parts.privacy import BudgetMechanism
-from fedrecplus.rounds import ServerState, extend_server
+from fedrecplus.rounds import ServerState, extend_server, neighbouring, plan_of
 from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training.privacy import LEDGER, Line, lines_of, run_name
+from fedrecplus.training.run_folder import CONFIG, RunFolder
+
+_SHARE = 5
+"""of the rounds that it took anew, so few go on"""
+_FEWEST = 3
+
+
+def continued(folder: Path, config: Config) -> Config:
+    """The settings that go on from a run: a fifth of its rounds, and what its validation chose.
+
+    What went on itself, goes on by as many rounds again.
+    """
+    model = SharedModel.read(folder, [chosen.rule for chosen in config.choices])
+    rounds = config.server.rounds
+    if not RunFolder(folder).data().get("start"):
+        rounds = min(rounds, max(_FEWEST, rounds // _SHARE))
+    server = msgspec.structs.replace(config.server, rounds=rounds, held_back=0.0)
+    return replace(config, model=model.config.model, server=server)
 
 
 @dataclass(frozen=True)
@@ -23,16 +42,19 @@ class Earlier:
 
     model: SharedModel
     folder: str | None
+    spent: tuple[Line, ...] = ()
+    """the ledger's lines of all that was released for it, of runs before it, too"""
 
     @classmethod
     def of(cls, start: str | Path | SharedModel, config: Config) -> Earlier:
         """A run folder's model, or one that is at hand; what can't go on with these settings is refused."""
-        folder = None
+        folder: str | None = None
+        spent: tuple[Line, ...] = ()
         if isinstance(start, str | Path):
-            folder = str(Path(start).expanduser().resolve())
-            start = SharedModel.read(Path(folder), [chosen.rule for chosen in config.choices])
-        _check(start, config)
-        return cls(start, folder)
+            path, rules = Path(start).expanduser().resolve(), [chosen.rule for chosen in config.choices]
+            folder, start, spent = str(path), SharedModel.read(path, rules), _spent(path, rules)
+        _check(start, config, spent)
+        return cls(start, folder, spent)
 
     def begin(self, problem: Problem, state: SimulationState) -> SimulationState:
         """The state before the first round, with the earlier rows of known items and rows for new ones.
@@ -69,12 +91,21 @@ class Earlier:
         return {"folder": self.folder, "known_items": known, "new_items": len(item_ids) - known}
 
 
-def _check(model: SharedModel, config: Config) -> None:
+def _spent(folder: Path, allow: list[str]) -> tuple[Line, ...]:
+    """What the run's ledger says of it; nothing where it had no budget."""
+    if not (folder / LEDGER).exists() or not (folder / CONFIG).exists():
+        return ()
+    data = RunFolder(folder).data()
+    name = run_name(load_config(folder / CONFIG, allow), f"{data.get('fingerprint')} {data.get('run', '')}")
+    return tuple(line for line in lines_of(folder / LEDGER) if line["run"] == name)
+
+
+def _check(model: SharedModel, config: Config, spent: tuple[Line, ...]) -> None:
     chosen, earlier = config.model, model.config.model
     if chosen.kept(1) > 0:
         raise UserError(
             f"model.rule = {chosen.rule!r} keeps factors on devices, which the earlier model's file has not",
-            "take a model that solves for them anew: reconstruction, ials, joint",
+            "take a model that solves for them anew: reconstruction, ials, joint, sequence",
         )
     columns = model.V.shape[1]
     if chosen.rule != earlier.rule or chosen.columns != columns:
@@ -82,8 +113,22 @@ def _check(model: SharedModel, config: Config) -> None:
             f"the model to begin with is {earlier.rule!r} with {columns} columns, the settings ask for another",
             "leave --algorithm and its factors as they were in that run",
         )
-    if isinstance(config.privacy, BudgetMechanism):
+    _check_budget(model.config, config, spent)
+
+
+def _check_budget(earlier: Config, config: Config, spent: tuple[Line, ...]) -> None:
+    """Refuse a claim that would leave out what the earlier model has told."""
+    plan = plan_of(config)
+    if plan is None and statistics_budget(config) is None:
+        return
+    if not spent or (plan is not None and plan_of(earlier) is None):
         raise UserError(
-            "a privacy budget covers what is released from now on, not the model that this training would begin with",
-            "begin without an earlier model",
+            "a privacy budget covers what is released from now on, and of the model that this training would begin "
+            "with no ledger tells what it has spent",
+            "begin with the folder of a run that had a budget, too, or without an earlier model",
+        )
+    if neighbouring(earlier) != neighbouring(config):
+        raise UserError(
+            f"the earlier model's ε is for {neighbouring(earlier)}, that of these settings for {neighbouring(config)}",
+            "leave --noise and the channel as they were in that run",
         )

@@ -1,0 +1,110 @@
+"""Which ratings ``fedrecplus train`` trains and tests on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fedrecplus.cli.options import load_with_bar, split_of, with_test
+from fedrecplus.data import FileOptions, Ratings, Split, split
+from fedrecplus.data.adding import added, without
+from fedrecplus.data.files.read import read_file
+from fedrecplus.data.shards.manifest import is_shard_folder
+from fedrecplus.data.shards.read import ShardedRatings, open_shards
+from fedrecplus.errors import UserError
+from fedrecplus.training.run_folder import RunFolder
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Data:
+    """As ``data.json`` keeps it so that a run can be resumed, or gone on from, by its folder alone."""
+
+    dataset: str
+    fold: int | None
+    """None: train on everything, test on nothing"""
+    folds: int
+    options: FileOptions
+    split: Split
+    test: str | None
+    """a file to test on"""
+    add: tuple[str, ...] = ()
+    """files of ratings that came later: they are trained on, whatever the fold"""
+    without: tuple[str, ...] = ()
+    """people whose ratings are taken out"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``data.json``."""
+        options = {**asdict(self.options), "items": _absolute(self.options.items)}
+        data = {"dataset": _absolute(self.dataset), "folds": self.folds, "options": options, "split": str(self.split)}
+        data |= {"add": [_absolute(name) for name in self.add]} if self.add else {}
+        data |= {"without": list(self.without)} if self.without else {}
+        return data if self.test is None else {**data, "test": _absolute(self.test)}
+
+    def parts(self, seed: int) -> tuple[Ratings, Ratings | None]:
+        """What is trained on, and what is tested on."""
+        training = with_test(load_with_bar(self.dataset, self.options), self.test, self.options)
+        test = None
+        if self.fold is not None:
+            training, test = split(training, self.fold, self.folds, seed, self.split)
+        for name in self.add:
+            columns = replace(self.options, scale=training.scale, listed=False)
+            training = added(training, read_file(Path(name).expanduser(), columns, few=True))
+        if self.without:
+            training, test = without(training, self.without), test and _of_others(test, self.without)
+        return training, test
+
+    def shards(self) -> ShardedRatings:
+        """The same in shards, which nothing is added to."""
+        if self.add or self.without:
+            raise UserError("--add and --without change ratings that are read as a whole", "write the shards anew")
+        return open_shards(self.dataset, self.fold)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command line says of the ratings."""
+
+    dataset: str | None
+    fold: int | None
+    full: bool
+    options: FileOptions
+    how: str | None
+    test: str | None
+    add: str | None
+    without: tuple[str, ...]
+
+    def data(self, began: RunFolder | None, *, resumed: bool) -> Data:
+        """What isn't said is taken from the run that is resumed, or gone on from: there more is added or taken out."""
+        noted: dict[str, Any] = began.data() if began else {"fold": 0}
+        chosen = None if self.full else noted["fold"] if self.fold is None else self.fold
+        if self.full and self.test is not None:
+            raise UserError("--full tests on nothing, --test names what to test on", "give one of them")
+        add, gone = ((), ()) if resumed else (() if self.add is None else (self.add,), self.without)
+        folds = noted.get("folds", FOLDS)
+        if self.dataset is not None:
+            way = split_of(self.how, self.options, self.test)
+            return Data(self.dataset, chosen, folds, self.options, way, self.test, add, gone)
+        if "dataset" not in noted:
+            raise UserError("no data set is given", "give --dataset NAME-OR-FILE, such as --dataset ml-100k")
+        options = FileOptions(**noted.get("options", {}))
+        if self.options.items is not None and not resumed:  # of the items that came, too
+            options = replace(options, items=self.options.items, listed=self.options.listed)
+        add, gone = (*noted.get("add", ()), *add), (*noted.get("without", ()), *gone)
+        way = Split.parse(noted.get("split", "random"))
+        return Data(noted["dataset"], chosen, folds, options, way, noted.get("test"), add, gone)
+
+
+def _of_others(test: Ratings, people: tuple[str, ...]) -> Ratings:
+    """Test ratings of those who stay; who leaves may have none there."""
+    known = set(test.client_ids.astype(str).tolist())
+    leaving = [person for person in people if person in known]
+    return without(test, leaving)
+
+
+def _absolute(name: str | None) -> str | None:
+    """A file's whole path, so that a run can be resumed from another folder; a data set's name as it is."""
+    path = Path(name or "").expanduser()
+    return str(path.resolve()) if path.is_file() or is_shard_folder(path) else name
