@@ -176,7 +176,7 @@ def _json_frame(data: bytes, source: str) -> pl.DataFrame:
         return pl.read_ndjson(data, infer_schema_length=None)
     except pl.exceptions.PolarsError:
         line, reason = _no_json(data, whole)
-        remedy = "write an object per line, such as {\"user\": \"ann\", \"item\": 7, \"rating\": 4}, or an array of objects"
+        remedy = 'write an object per line, such as {"user": "ann", "item": 7, "rating": 4}, or an array of objects'
         raise UserError(f"{source}, line {line}: {reason}", remedy) from None
 
 
