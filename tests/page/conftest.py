@@ -23,6 +23,7 @@ RUNS = {
     "biased-mf": ("fedmf-vanilla", ("model.rule=biased-mf",)),
     "ials": ("fedrec+secure", ("model.rule=ials",)),
     "fcf": ("fcf", ()),
+    "biases": ("biases", ()),
     "follows": ("fedrec+secure", ("model.recency=3",)),
     "fcf-follows": ("fcf", ("model.recency=3",)),
     "half-stars": ("fedrec+secure", ()),

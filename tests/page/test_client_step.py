@@ -29,6 +29,7 @@ STEPS = {
     "paper": ("fedrec+paper",),
     "biased-mf": ("fedmf-vanilla",),
     "half-stars": ("fedrec+",),
+    "biases": ("biases",),
 }
 """run → presets whose client step runs at its table"""
 SCRIPT = """

@@ -1,5 +1,6 @@
 /** How a device's rows move in a round: `local_training` and `predict` of the models. */
 import { columns, dot, part, row, solveFactored, table, times, type Table } from "../engine/linear";
+import * as biases from "../engine/biases";
 import { choiceGradient, confidence, personFactors } from "../engine/ials";
 import * as joint from "../engine/joint";
 import { MODELS } from "../engine/models";
@@ -23,6 +24,7 @@ export const LOCAL_TRAINING: Readonly<Record<string, LocalTraining>> = {
     delta: expectedGradient(rows, broadcast.V, broadcast.known, settings),
     statistic: NONE,
   }),
+  biases: (_, rows, broadcast, settings) => ({ delta: residuals(rows, broadcast, settings), statistic: NONE }),
   ials: (_, rows, broadcast, settings) => choices(rows, broadcast.V, broadcast.known, settings),
   joint: (_, rows, broadcast, settings) => {
     const k = numberOf(settings, "factors");
@@ -34,6 +36,16 @@ export const LOCAL_TRAINING: Readonly<Record<string, LocalTraining>> = {
     return { delta, statistic: ofW.statistic };
   },
 };
+
+/** e = r − r̂ of each row, with the person's bias solved for over the rated rows. */
+function residuals(rows: Rows, { V, known }: Broadcast, settings: Settings): Table {
+  const X = biases.itemColumns(V, known);
+  const places = Array.from(rows.rated.keys()).filter((j) => rows.rated[j]);
+  const w = biases.foldIn(X, places.map((j) => rows.items[j]!), Float64Array.from(places, (j) => rows.ratings[j]!), settings);
+  const delta = table(rows.items.length, 1);
+  for (let j = 0; j < delta.rows; j++) delta.data[j] = rows.ratings[j]! - dot(row(X, rows.items[j]!), w);
+  return delta;
+}
 
 /** e_i w_V − S_V x_i, with the covariance S of weights solved over that row. */
 export function expectedGradient(rows: Rows, V: Table, known: PublicItems, settings: Settings): Table {

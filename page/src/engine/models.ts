@@ -2,6 +2,7 @@
 import type { Table } from "./linear";
 import type { PublicItems, Settings } from "./public_items";
 import { MatrixFactorisation } from "./mf";
+import * as biases from "./biases";
 import * as fcf from "./fcf";
 import * as ials from "./ials";
 import * as joint from "./joint";
@@ -30,4 +31,5 @@ export const MODELS: Readonly<Record<string, ModelRule>> = {
   ials,
   joint,
   fcf,
+  biases,
 };

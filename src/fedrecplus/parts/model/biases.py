@@ -81,6 +81,12 @@ class Biases(Model[Settings]):
         w[..., _PERSON] = xp.sum(deviations, axis=-1) / (n + self.settings.person_ridge)
         return w
 
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A rating's part of the person's bias."""
+        shares = np.zeros((len(items), X.shape[1]))
+        shares[:, _PERSON] = (ratings - X[items, _BASELINE]) / (len(items) + self.settings.person_ridge)
+        return shares
+
     def list_weights(
         self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
     ) -> Array:

@@ -24,7 +24,7 @@ from fedrecplus.web.page.what_leaves import facts_of, tables_beside
 
 FORMAT = 1
 """of ``model.json`` and ``model.bin``"""
-MODELS = ("mf", "biased-mf", "reconstruction", "ials", "joint", "fcf")
+MODELS = ("mf", "biased-mf", "reconstruction", "ials", "joint", "fcf", "biases")
 """that the page can compute"""
 OFFLINE = "offline.js"
 """the service worker: its first line, written here, names the files that it keeps and their digest"""
