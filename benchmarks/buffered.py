@@ -27,7 +27,7 @@ from fedrecplus import data
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, prepare
 from fedrecplus.engines.state import PrivateState, message_of
-from fedrecplus.experiments.validation import Cut, cut
+from fedrecplus.experiments.validation import Cut, tuning_cut
 from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import server_round
 from fedrecplus.training.evaluation import Fallback, predictor_of, score
@@ -192,7 +192,7 @@ def main() -> None:
     parser.add_argument("--at", type=float, nargs="+", default=[0.92, 0.91, 0.90, 0.895])
     parser.add_argument("--json", type=Path, default=Path("runs/buffered.json"))
     wanted = parser.parse_args()
-    where, config, lines = cut(data.load("ml-100k")), preset(wanted.preset), []
+    where, config, lines = tuning_cut(data.load("ml-100k")), preset(wanted.preset), []
     for way in ways(wanted.rates, wanted.momenta):
         began = time.perf_counter()
         found = curve(where, config, way, wanted.hours, wanted.spread, wanted.seed)

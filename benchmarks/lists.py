@@ -28,7 +28,7 @@ from fedrecplus.data import Ratings, load, split
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import chosen, ease
 from fedrecplus.experiments.trivial import global_mean
-from fedrecplus.experiments.validation import cut
+from fedrecplus.experiments.validation import tuning_cut
 from fedrecplus.training import train
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.ranking import rank
@@ -76,7 +76,7 @@ def _tuned(
     name: str, ratings: Ratings, folds: Iterable[int], fit: Callable[..., Predictor], grid: Mapping[str, Iterable[Any]]
 ) -> Line:
     """The settings with the best NDCG@10 on a validation cut of fold 0's training part, then all folds."""
-    validation = cut(ratings)
+    validation = tuning_cut(ratings)
     choices = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     found = [
         _judged(validation.fitted, validation.held_out, fit(validation.fitted, **each))["ndcg"] for each in choices

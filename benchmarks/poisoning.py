@@ -30,7 +30,7 @@ from fedrecplus.deploy.server.bounds import odd_steps, step_sizes
 from fedrecplus.engines import Diverged, Problem, SimulationState, engine_of, prepare
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.engines.state import message_of
-from fedrecplus.experiments.validation import Cut, cut
+from fedrecplus.experiments.validation import Cut, tuning_cut
 from fedrecplus.parts.channel import (
     Encoding,
     Grouping,
@@ -238,7 +238,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("runs/poisoning.json"))
     wanted = parser.parse_args()
     config = assign(preset(wanted.preset), ["channel.rule=secure", *wanted.settings])
-    whole = cut(data.load("ml-100k"))
+    whole = tuning_cut(data.load("ml-100k"))
     where = Cut(*(part.where(part.client_of_rating < wanted.persons) for part in (whole.fitted, whole.held_out)))
     honest, lines = None, []
     print("| malicious clients | RMSE | persons with a promoted film in their top 10 | top 10 left | alarms | named |")

@@ -235,6 +235,55 @@ def test_no_file_has_a_name_that_says_nothing() -> None:
     assert [path for path in trees() if set(re.split(r"[_/.]", path)) & FORBIDDEN_NAMES] == []
 
 
+def door_of(name: str) -> str:
+    """The innermost package that an imported name is in: its ``__init__`` is the door."""
+    words = name.split(".")[:-1]
+    while not ROOT.joinpath(*words[1:], "__init__.py").exists():
+        words.pop()
+    return ".".join(words)
+
+
+def offered_by(door: str) -> set[str]:
+    """What a door defines or imports, also for those who read types alone."""
+    tree = trees()["/".join([*door.split(".")[1:], "__init__.py"])]
+    names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return names | {alias.name for node in imported for alias in node.names}
+
+
+def is_part(name: str) -> bool:
+    """Whether a name is a part's file or in one: what is made for one part alone names its file, which is its door."""
+    words = name.split(".")
+    return len(words) > 3 and words[1] == "parts" and words[2] in KINDS and words[3] in built_in(KINDS[words[2]])
+
+
+def test_packages_import_each_other_through_their_doors() -> None:
+    wrong = []
+    for path, names in imports().items():
+        for name, line in names.items():
+            package = target_of(name)
+            if path == "__init__.py" or package == top_of(path) or not (ROOT / package).is_dir() or is_part(name):
+                continue
+            door, last = door_of(name), name.split(".")[-1]
+            is_package = ROOT.joinpath(*name.split(".")[1:], "__init__.py").exists()
+            if name != f"{door}.{last}" or not (is_package or last in offered_by(door)):
+                wrong.append(f"{path}, line {line}: {name}; let {door}/__init__ offer {last}, and import it from there")
+    assert wrong == []
+
+
+def test_what_a_door_imports_lazily_is_not_also_a_module() -> None:
+    """Or whether one gets the name or the module would depend on what was imported before."""
+    wrong = []
+    for path, tree in trees().items():
+        if path.endswith("__init__.py"):
+            own = f"fedrecplus.{path.removesuffix('/__init__.py').replace('/', '.')}"
+            lazily = [node for node in for_types_alone(tree) if isinstance(node, ast.ImportFrom) and node.module != own]
+            modules = {file.stem for file in (ROOT / path).parent.iterdir() if file.suffix == ".py" or file.is_dir()}
+            wrong += [f"{path}: {alias.name}" for node in lazily for alias in node.names if alias.name in modules]
+    assert wrong == []
+
+
 def test_files_with_an_underscore_are_imported_by_their_own_package_alone() -> None:
     wrong = []
     for path, names in imports().items():

@@ -8,11 +8,9 @@ import numba
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fedrecplus.arrays.compiling import mix as inside_mix
-from fedrecplus.arrays.compiling import to_unit as inside_to_unit
+from fedrecplus.arrays.compiling import mix as inside_mix, to_unit as inside_to_unit
 from fedrecplus.randomness import keys, mix, new_secret, normal, purpose, subkey, to_unit, uniform
 
 any_key = st.integers(0, 2**64 - 1)

@@ -1,6 +1,6 @@
 """``python -m fedrecplus``."""
 
-from fedrecplus.cli.main import run
+from fedrecplus.cli import run
 
 if __name__ == "__main__":
     run()

@@ -11,17 +11,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fedrecplus.audit.audit import AuditExtent, audit_case, cases, run
+from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, run_cases
 from fedrecplus.audit.tables import (
-    HEADINGS,
+    AUDIT_HEADINGS,
     every_attack_to_markdown,
-    line,
     strongest,
     strongest_to_markdown,
     summary,
+    table_line,
     to_markdown,
 )
-from fedrecplus.audit.verdict import verdict, who_reads_what
+from fedrecplus.audit.verdict import verdict_sentence, who_reads_what
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
@@ -45,11 +45,13 @@ def small(name: str, *settings: str) -> Config:
 
 def rows_of(config: Config, extent: AuditExtent = QUICK) -> list[dict[str, Any]]:
     training, test = split(small_town(), 0)
-    return audit_case(cases({"mine": config})[-1], training, test, extent)
+    return audit_case(audit_cases({"mine": config})[-1], training, test, extent)
 
 
 def test_a_scheme_is_audited_at_one_epoch_and_at_its_own_where_its_model_has_epochs() -> None:
-    found = cases({"a": small("fedmf", *STEPPED, "model.local_epochs=5"), "b": small("fedrec"), "c": small("fedmf")})
+    found = audit_cases(
+        {"a": small("fedmf", *STEPPED, "model.local_epochs=5"), "b": small("fedrec"), "c": small("fedmf")}
+    )
     assert [(case.scheme, case.epochs) for case in found] == [("a", 1), ("a", 5), ("b", 1), ("c", 1)]
 
 
@@ -66,7 +68,7 @@ def test_rows_have_all_fields_and_make_tables() -> None:
         for name in ("auc", "auc_worst_tenth", "auc_control", "rating_exact", "rating_exact_control"):
             assert 0.0 <= row[name] <= 1.0
     json.dumps(rows, allow_nan=False)
-    assert all(len(line(row)) == len(HEADINGS) for row in rows)
+    assert all(len(table_line(row)) == len(AUDIT_HEADINGS) for row in rows)
     assert len(summary(rows)) == 2
     assert to_markdown(rows).count("\n") == 4
     assert strongest_to_markdown(rows).count("\n") == 4
@@ -78,7 +80,7 @@ def test_a_scheme_that_diverges_is_trained_with_a_smaller_step_and_rows_say_so(r
     rows = rows_of(small("fedmf", "model.rule=mf", f"model.learning_rate={rate}", "server.rounds=12"))
     assert all((row["rmse"] is not None) == trained and "diverged" in row["note"] for row in rows)
     assert "diverged" in summary(rows)[0]
-    assert trained or (who_reads_what(rows) == [] and "diverged" in verdict(rows))
+    assert trained or (who_reads_what(rows) == [] and "diverged" in verdict_sentence(rows))
 
 
 def test_what_a_channel_does_not_show_is_not_attacked_and_rows_say_so() -> None:
@@ -88,7 +90,7 @@ def test_what_a_channel_does_not_show_is_not_attacked_and_rows_say_so() -> None:
         assert (row["shows"], row["against"]) == (["statistics", "sums"], "unrated")
         assert row["auc"] == pytest.approx(0.5, abs=0.08)
         assert row["rating_exact"] == row["rating_exact_control"] > 0.0
-    assert line(rows[0])[7:] == ["–"] * 10
+    assert table_line(rows[0])[7:] == ["–"] * 10
     assert "differencing" in summary(rows)[0]
 
 
@@ -97,25 +99,25 @@ def test_tables_and_sentences_name_blind_attacks_and_never_count_them_as_the_str
     rows = rows_of(small("fedrec+secure", "model.interaction_factors=4"), extent)
     blind, other = rows
     assert blind["blind"] == ["rows"]
-    assert line(blind)[10].endswith("blind")
-    assert not line(other)[10].endswith("blind")
+    assert table_line(blind)[10].endswith("blind")
+    assert not table_line(other)[10].endswith("blind")
     assert "blind" in summary(rows)[0]
     assert strongest([{**blind, "auc": 0.9, "knowing": "everybody else"}, other], "everybody else") is other
 
 
 def test_two_workers_find_what_one_finds() -> None:
     training, test = split(small_town(), 0)
-    found = cases({"fedmf": small("fedmf", *STEPPED, "model.local_epochs=2")})
+    found = audit_cases({"fedmf": small("fedmf", *STEPPED, "model.local_epochs=2")})
     told: list[str] = []
-    alone = run(found, training, test, QUICK, workers=1)
-    together = run(found, training, test, QUICK, workers=2, tell=lambda case, what, share: told.append(what))
+    alone = run_cases(found, training, test, QUICK, workers=1)
+    together = run_cases(found, training, test, QUICK, workers=2, tell=lambda case, what, share: told.append(what))
     assert json.dumps(alone) == json.dumps(together)
     assert told
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(UserError, match="nothing is uploaded"):
-        cases({"pmf": preset("pmf")})
+        audit_cases({"pmf": preset("pmf")})
     with pytest.raises(UserError, match="one-rund"):
         _ = AuditExtent(attacks=("one-rund",)).chosen
 
@@ -294,10 +296,10 @@ def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, 
 
 def test_a_verdict_counts_what_reads_and_not_what_is_blind() -> None:
     rows = rows_of(small("fedrec+secure", "model.interaction_factors=4"), replace(QUICK, attacks=("sums", "unmix")))
-    sentence = verdict(rows)
+    sentence = verdict_sentence(rows)
     assert "learns nothing that 1 attack " in sentence
     assert "1 of 2 attacks are blind" in sentence
-    assert "AUC 1.000" in verdict(rows_of(small("fedmf")))
+    assert "AUC 1.000" in verdict_sentence(rows_of(small("fedmf")))
 
 
 def output(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrecplus.audit.canaries import audited, sentence
+from fedrecplus.audit.canaries import audited_by_canaries, canary_sentence
 from fedrecplus.audit.epsilon_bounds import epsilon_bound, gaussian_epsilon
 from fedrecplus.config import assign, check, dumps, preset
 from fedrecplus.engines import Problem, prepare
@@ -67,18 +67,18 @@ def cut_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claim_that_holds_is_not_contradicted(claim: str) -> None:
-    shown = audited(problem_of(*CLAIMS[claim]), 800)
+    shown = audited_by_canaries(problem_of(*CLAIMS[claim]), 800)
     assert not shown["refuted"]
     assert shown["epsilon_shown"] <= shown["epsilon"]
-    assert "don't contradict" in sentence(shown)
+    assert "don't contradict" in canary_sentence(shown)
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_noise_cut_to_a_tenth_is_caught(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cut_to_a_tenth(monkeypatch)
-    shown = audited(problem_of(*CLAIMS[claim]), 800)
+    shown = audited_by_canaries(problem_of(*CLAIMS[claim]), 800)
     assert shown["refuted"]
-    assert "refuted" in sentence(shown)
+    assert "refuted" in canary_sentence(shown)
 
 
 def test_a_bound_is_near_the_truth_where_canaries_are_plenty_and_valid_where_they_are_few() -> None:
@@ -100,9 +100,9 @@ def test_the_epsilon_of_a_gaussian_mechanism_is_dp_accountings() -> None:
 
 def test_what_has_no_claim_or_too_many_canaries_is_refused() -> None:
     with pytest.raises(UserError, match="claims no ε"):
-        audited(prepare(small_town(), preset("fedmf")), 10)
+        audited_by_canaries(prepare(small_town(), preset("fedmf")), 10)
     with pytest.raises(UserError, match="canaries="):
-        audited(problem_of(*CLAIMS["central"]), 10**6)
+        audited_by_canaries(problem_of(*CLAIMS["central"]), 10**6)
 
 
 def test_the_command_writes_what_canaries_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.audit.attacks.knows_some import Settings
-from fedrecplus.audit.audit import AuditExtent, audit_case, cases, guesses, strongest_score
+from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, guesses, strongest_score
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load, split
 from tests.audit.conftest import small_town
@@ -51,7 +51,7 @@ def test_on_ml_100k_rare_items_show_most() -> None:
     training, test = split(load("ml-100k"), 0)
     extent = AuditExtent(3, 50, ("knows-some",))
     config = assign(preset("fedrec+secure"), ["channel.fewest_contributors=3"])
-    row = audit_case(cases({"mine": config})[-1], training, test, extent)[0]
+    row = audit_case(audit_cases({"mine": config})[-1], training, test, extent)[0]
     assert row["auc"] - row["auc_control"] > 0.02
     rare = {bucket["raters"]: bucket for bucket in row["by_rarity"]}
     assert rare["3–5"]["auc"] > 0.7
@@ -73,7 +73,7 @@ def test_noise_hides_whom_one_knows_a_little() -> None:
             "channel.bits=32",
         ],
     )
-    row = audit_case(cases({"mine": config})[-1], training, test, AuditExtent(3, 40, ("knows-some",)))[0]
+    row = audit_case(audit_cases({"mine": config})[-1], training, test, AuditExtent(3, 40, ("knows-some",)))[0]
     assert abs(row["auc"] - row["auc_control"]) < 0.04
 
 

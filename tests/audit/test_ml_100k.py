@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from fedrecplus.audit.audit import AuditExtent, audit_case, cases
+from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load, split
 
@@ -18,7 +18,7 @@ ONE_EPOCH = "model.local_epochs=1"
 def row_of(attack: str, scheme: str, *settings: str):
     training, test = split(load("ml-100k"), 0)
     config = assign(preset(scheme), ["server.rounds=60", *settings])
-    case = cases({scheme: config})[-1]
+    case = audit_cases({scheme: config})[-1]
     return audit_case(case, training, test, AuditExtent(rounds=12, users=60, attacks=(attack,)))[0]
 
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fedrecplus.audit.published import opened, read_in, sentence
+from fedrecplus.audit.published import file_sentence, opened, read_in_file
 from fedrecplus.config import assign, check, dumps, preset
 from fedrecplus.data import Ratings, load
 from fedrecplus.engines import prepare
@@ -64,15 +64,15 @@ def published(folder: Path, ratings: Ratings, floor: bool, *settings: str) -> Pa
 
 def test_exact_figures_give_every_rating_of_an_item_that_one_person_rated(tmp_path: Path) -> None:
     ratings = with_rare_items()
-    found = read_in(published(tmp_path, ratings, floor=False), ratings)
+    found = read_in_file(published(tmp_path, ratings, floor=False), ratings)
     assert found["once_rated"] >= 12
     assert found["read"] == found["once_rated"] == found["named"]
-    assert f"{found['read']} of {found['once_rated']} ratings" in sentence(found)
+    assert f"{found['read']} of {found['once_rated']} ratings" in file_sentence(found)
 
 
 def test_a_floor_and_rounding_give_none(tmp_path: Path) -> None:
     ratings = with_rare_items()
-    found = read_in(published(tmp_path, ratings, floor=True), ratings)
+    found = read_in_file(published(tmp_path, ratings, floor=True), ratings)
     assert (found["read"], found["named"], found["seed"]) == (0, 0, None)
 
 
@@ -87,9 +87,9 @@ def test_a_seed_beside_a_budget_is_named_and_without_a_budget_it_is_not(tmp_path
 @pytest.mark.slow
 def test_all_once_rated_ratings_of_ml_100k_are_read_from_exact_figures(tmp_path: Path) -> None:
     ratings = load("ml-100k")
-    found = read_in(published(tmp_path, ratings, floor=False), ratings)
+    found = read_in_file(published(tmp_path, ratings, floor=False), ratings)
     assert found["read"] == found["once_rated"] > 100
-    assert read_in(published(tmp_path, ratings, floor=True), ratings)["read"] == 0
+    assert read_in_file(published(tmp_path, ratings, floor=True), ratings)["read"] == 0
 
 
 def test_the_command_opens_a_published_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

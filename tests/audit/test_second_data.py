@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus.audit.audit import AuditExtent, audit_case, cases
+from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases
 from fedrecplus.audit.known_ratings import KnownRatings
 from fedrecplus.audit.second_data import joined
 from fedrecplus.config import assign, preset
@@ -72,7 +72,7 @@ def test_another_data_set_of_other_items_is_refused() -> None:
 
 
 def test_an_attacker_with_another_data_set_is_taught_by_it() -> None:
-    case = cases({"mine": assign(preset("fedrec+private"), ["model.factors=4", "server.rounds=3"])})[-1]
+    case = audit_cases({"mine": assign(preset("fedrec+private"), ["model.factors=4", "server.rounds=3"])})[-1]
     extent = AuditExtent(2, 30, ("shadow-deployment", "crowd"), {}, others(100))
     town = small_town()
     rows = {row["attack"]: row for row in audit_case(case, town, town, extent)}

@@ -21,7 +21,7 @@ import pytest
 
 from benchmarks.frontier import BUDGETS, CHANNELS
 from fedrecplus.audit.attacks import KNOWINGS
-from fedrecplus.audit.audit import AuditExtent, cases
+from fedrecplus.audit.audit import AuditExtent, audit_cases
 from fedrecplus.audit.tables import (
     every_attack_to_markdown,
     known_to,
@@ -69,7 +69,7 @@ def test_the_frontier_has_columns_for_attacks_that_there_are_in_their_order() ->
 
 @pytest.mark.parametrize(("path", "name"), TABLES, ids=lambda each: getattr(each, "name", each))
 def test_the_table_has_a_row_for_every_scheme_and_number_of_epochs(path: Path, name: str) -> None:
-    found = cases({name: preset(name) for name in SCHEMES})
+    found = audit_cases({name: preset(name) for name in SCHEMES})
     rows = dict.fromkeys((row[0], row[1]) for row in shown(path, name)[1:])
     assert list(rows) == [(case.scheme, str(case.epochs)) for case in found]
 

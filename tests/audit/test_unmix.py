@@ -9,7 +9,7 @@ import pytest
 
 from fedrecplus.audit.attacks._rank_one import unmixed
 from fedrecplus.audit.attacks.unmix import Settings
-from fedrecplus.audit.audit import AuditExtent, audit_case, cases, strongest_score
+from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, strongest_score
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load, split
 
@@ -76,4 +76,4 @@ def row_of_ml_100k(people: int, *settings: str):
     training, test = split(load("ml-100k"), 0)
     config = assign(preset("fedrec+secure"), [f"cohort.fraction={people / 943}", *settings])
     extent = AuditExtent(3, min(people, 30), ("unmix",), {"unmix": {"rounds": 1}})
-    return audit_case(cases({"mine": config})[-1], training, test, extent)[0]
+    return audit_case(audit_cases({"mine": config})[-1], training, test, extent)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrecplus.audit.audit import AuditExtent, audit_case, cases
+from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases
 from fedrecplus.audit.worlds import exchanged_ratings
 from fedrecplus.config import assign, preset
 from fedrecplus.data import split
@@ -25,7 +25,7 @@ def test_statistics_give_a_person_away_and_those_of_the_other_world_do_not() -> 
     config = assign(preset("fedmf"), settings)
     training, test = split(small_town(), 0)
     extent = AuditExtent(rounds=2, users=4, attacks=("statistics", "sums"), control="worlds")
-    rows = {row["attack"]: row for row in audit_case(cases({"mine": config})[-1], training, test, extent)}
+    rows = {row["attack"]: row for row in audit_case(audit_cases({"mine": config})[-1], training, test, extent)}
     assert all(row["control"] == "worlds" for row in rows.values())
     assert rows["statistics"]["auc"] == 1.0
     assert rows["statistics"]["auc_control"] < 0.7

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fedrecplus.parts.pseudo_items import PseudoItems, grouped, in_wholes, size_class
 from fedrecplus.parts.pseudo_items._sets import draw_unrated

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.optimize
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fedrecplus.config import check
 from fedrecplus.engines import engine_of, prepare, rounds

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from fedrecplus.data import FileOptions, Ratings, Scale, load
 from fedrecplus.errors import UserError

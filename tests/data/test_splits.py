@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fedrecplus.data import Ratings, Split, folds, from_frame, load, split, validation_cut
 from fedrecplus.errors import UserError

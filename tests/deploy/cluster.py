@@ -20,7 +20,7 @@ from fedrecplus.deploy.node import NodeHome, read_public_key
 from fedrecplus.deploy.operate.homes import ServerHome
 from fedrecplus.deploy.operate.processes import Child, server_port
 from fedrecplus.deploy.operate.runs import deal_out, node_process, run_to_the_end
-from fedrecplus.deploy.operate.serving import children
+from fedrecplus.deploy.operate.serving import serving_processes
 from fedrecplus.deploy.server import Deployment, StoredRun, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
@@ -66,7 +66,9 @@ class Cluster:
         items = catalogue or ItemCatalogue.of(ratings)
         self.journal: StoredRun = begin(self.server.database, self.folder, config, terms, items, {"dataset": "small"})
         self.listener = self.server.listening()
-        self.coordinator, *self.workers = children(self.server, self.listener, workers, folder / "server.log", LEASE)
+        self.coordinator, *self.workers = serving_processes(
+            self.server, self.listener, workers, folder / "server.log", LEASE
+        )
         self.nodes: list[Child] = []
         self.node_environment: dict[str, str] = {}
         self._kept: list[Child] = []

@@ -15,7 +15,7 @@ from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import Deployment
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
-from fedrecplus.training.privacy import LEDGER, Ledger, lines_of, spent
+from fedrecplus.training.privacy import LEDGER, Ledger, budget_spent, privacy_lines
 from tests.deploy.in_process import MODEL, InProcessLink, allow_clear, begin, serve, stored
 from tests.deploy.summing import NODES, secure_config
 from tests.small_data import small_ratings
@@ -70,7 +70,7 @@ def test_delta_is_compared_with_nodes_at_first_and_with_people_when_they_come(tm
         allow_clear(home.store, bare=True, demonstration=True, largest_delta=0.1)
     with pytest.raises(UserError, match="with 16 clients means nothing"):
         serve(InProcessLink(homes), tmp_path / "run")
-    assert lines_of(tmp_path / "run" / LEDGER) == [], "nothing was released"
+    assert privacy_lines(tmp_path / "run" / LEDGER) == [], "nothing was released"
 
 
 def test_the_result_says_what_the_server_saw_and_what_the_ledger_has_spent(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_the_result_says_what_the_server_saw_and_what_the_ledger_has_spent(tmp_p
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (result["channel"], result["rows_sent"], result["masks"]) == ("secure", "whole", "computed")
     assert result["statistics"] == {"source": "secure-sum", "epsilon": 1.0}
-    lines = lines_of(tmp_path / "run" / LEDGER)
+    lines = privacy_lines(tmp_path / "run" / LEDGER)
     assert [line["release"] for line in lines] == ["statistics", "round 1", "round 2"]
     privacy = result["privacy"]
-    assert privacy["epsilon"] == pytest.approx(spent(lines, 1e-3))
+    assert privacy["epsilon"] == pytest.approx(budget_spent(lines, 1e-3))
     assert privacy["epsilon"] == pytest.approx(8.0, rel=0.01)
     assert privacy["epsilon"] <= 8.0
     assert (privacy["unit"], privacy["seeded_noise"]) == ("user", False)
@@ -96,7 +96,7 @@ def test_a_round_that_was_released_twice_is_paid_for_twice(tmp_path: Path) -> No
     ledger.before_round(0, fresh=True)  # of a server that was killed before it could save the round
     serve(InProcessLink(homes), tmp_path / "run")
     privacy = json.loads((tmp_path / "run" / "result.json").read_text())["privacy"]
-    assert privacy["epsilon"] == pytest.approx(spent(lines_of(tmp_path / "run" / LEDGER), 1e-3))
+    assert privacy["epsilon"] == pytest.approx(budget_spent(privacy_lines(tmp_path / "run" / LEDGER), 1e-3))
     assert privacy["epsilon"] > 8.0
 
 

@@ -12,8 +12,7 @@ from sqlalchemy import Connection, event
 
 from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.config import change
-from fedrecplus.deploy.server import CoordinatedRun, Lease, export, journal_of
-from fedrecplus.deploy.server import serve as serve_run
+from fedrecplus.deploy.server import CoordinatedRun, Lease, export, journal_of, serve as serve_run
 from fedrecplus.deploy.server.cohort import draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import NodeRecords
 from fedrecplus.deploy.wire import Packet, Refusal

@@ -13,8 +13,7 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
-from fedrecplus.deploy.device import sums as device_sums
+from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy, sums as device_sums
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of

@@ -31,7 +31,7 @@ from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import VERSION, Survivors, pack, to_bits
 from fedrecplus.parts.privacy import CLIPPED_SHARE, seeded_words
 from fedrecplus.rounds import start_server
-from fedrecplus.training.privacy import LEDGER, lines_of, spent
+from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from tests.deploy.in_process import MODEL, InProcessLink, change_terms, serve, stored
 from tests.deploy.summing import NODES, Killed, NoiseWords, expected, losing, model
 from tests.deploy.test_budget import RATINGS, begun, budget_config
@@ -76,9 +76,9 @@ def test_the_result_and_the_ledger_say_who_added_the_noise(tmp_path: Path) -> No
     homes = begun(tmp_path, noisy_config())
     serve(InProcessLink(homes), tmp_path / "run")
     privacy = json.loads((tmp_path / "run" / "result.json").read_text())["privacy"]
-    lines = lines_of(tmp_path / "run" / LEDGER)
+    lines = privacy_lines(tmp_path / "run" / LEDGER)
     assert [line["release"] for line in lines] == ["round 1", "round 2"]
-    assert privacy["epsilon"] == pytest.approx(spent(lines, 1e-3))
+    assert privacy["epsilon"] == pytest.approx(budget_spent(lines, 1e-3))
     assert privacy["epsilon"] <= 8.0
     assert "a share from each device" in privacy["mechanism"]
     assert (privacy["neighbouring"], privacy["seeded_noise"]) == ("zero-out-one", False)
@@ -106,14 +106,14 @@ def test_what_a_round_costs_is_noted_before_anybody_can_unmask_it(
     with pytest.raises(Killed):
         serve(InProcessLink(homes, die), tmp_path / "run")
     monkeypatch.undo()
-    noted = lines_of(tmp_path / "run" / LEDGER)
+    noted = privacy_lines(tmp_path / "run" / LEDGER)
     assert len(noted) == (0 if stage == "mask" else 1), "before the first share of a secret is asked for, not earlier"
     assert seen == ([1] if stage == "pending" else [])
     serve(InProcessLink(homes), tmp_path / "run")
-    found = [line["release"] for line in lines_of(tmp_path / "run" / LEDGER)]
+    found = [line["release"] for line in privacy_lines(tmp_path / "run" / LEDGER)]
     assert found == ["round 1"] * (lines - 1) + ["round 2"]
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["privacy"]["epsilon"] == pytest.approx(spent(lines_of(tmp_path / "run" / LEDGER), 1e-3))
+    assert result["privacy"]["epsilon"] == pytest.approx(budget_spent(privacy_lines(tmp_path / "run" / LEDGER), 1e-3))
 
 
 def test_where_fewer_survive_than_the_noise_is_made_for_the_round_begins_anew(tmp_path: Path) -> None:

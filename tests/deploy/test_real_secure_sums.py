@@ -11,7 +11,7 @@ from fedrecplus.config import Config, change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.wire import ItemCatalogue, Packet
-from fedrecplus.training.privacy import LEDGER, lines_of, spent
+from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.cluster import Cluster, before_all, exact
 from tests.deploy.replay import simulated
@@ -128,11 +128,11 @@ def test_noise_of_the_nodes_survives_a_killed_server_and_what_it_cost_is_in_the_
         cluster.kill_server()
         cluster.finish()
     assert noted[:1] == ["round 1"], "before anything is unmasked"
-    lines = lines_of(cluster.folder / LEDGER)
+    lines = privacy_lines(cluster.folder / LEDGER)
     assert {line["release"] for line in lines} == {"round 1", "round 2"}
     assert len(lines) <= 3, "one round was killed, and may be counted twice"
     privacy = RunFolder(cluster.folder).result()["privacy"]
-    assert privacy["epsilon"] == pytest.approx(spent(lines, 1e-3))
+    assert privacy["epsilon"] == pytest.approx(budget_spent(lines, 1e-3))
     assert [line["round"] for line in cluster.journal.lines()] == [1, 2]
     assert np.isfinite(cluster.V).all()
     bare = change(config, "privacy.rule", "none")

@@ -26,7 +26,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import add_all, decode, encode
 from fedrecplus.parts.privacy import contribution, seeded_words
 from fedrecplus.protocol import PublicItems, Upload
-from fedrecplus.training.privacy import LEDGER, lines_of, spent
+from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from tests.deploy.in_process import MODEL, InProcessLink, serve
 from tests.deploy.summing import NODES, Killed, NoiseWords, expected, model, secure_config
 from tests.deploy.test_budget import RATINGS, begun, budget_config
@@ -103,12 +103,12 @@ def test_under_central_noise_the_server_draws_it_from_its_operating_system(
 def test_its_budget_is_in_the_ledger_and_in_the_result(rule: str, tmp_path: Path) -> None:
     homes = begun(tmp_path, statistics_config(rule))
     serve(InProcessLink(homes), tmp_path / "run")
-    result, lines = json.loads((tmp_path / "run" / "result.json").read_text()), lines_of(tmp_path / "run" / LEDGER)
+    result, lines = json.loads((tmp_path / "run" / "result.json").read_text()), privacy_lines(tmp_path / "run" / LEDGER)
     rounds = [] if rule == "none" else ["round 1", "round 2"]
     assert [line["release"] for line in lines] == ["statistics", *rounds]
     assert result["statistics"]["source"] == "secure-sum"
     cost = result["statistics"]["epsilon"]
-    assert cost == pytest.approx(spent(lines[:1], 1e-3))
+    assert cost == pytest.approx(budget_spent(lines[:1], 1e-3))
     assert 0 < cost <= (2.0 if rule == "none" else 8.0)
     assert (result["privacy"] is None) == (rule == "none"), "without a rule the rounds are not private"
 

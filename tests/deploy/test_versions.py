@@ -11,8 +11,7 @@ import pytest
 
 from fedrecplus.config import change, from_tables, preset, presets
 from fedrecplus.deploy.device import answer
-from fedrecplus.deploy.wire import VERSION, Packet, Refusal, decode_request, fixed_settings
-from fedrecplus.deploy.wire import packet as packets
+from fedrecplus.deploy.wire import VERSION, Packet, Refusal, decode_request, fixed_settings, packet as packets
 from fedrecplus.deploy.wire.packet import PROTOCOL, check_reply, mismatch
 from fedrecplus.deploy.wire.settings import told_settings, told_text
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config

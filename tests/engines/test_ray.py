@@ -24,11 +24,10 @@ from fedrecplus.data import Ratings
 from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
 from fedrecplus.data.synthetic.truth import SyntheticOptions
 from fedrecplus.engines import SimulationState, engine_of, prepare
-from fedrecplus.engines.ray import RayEngine
-from fedrecplus.engines.ray import connection as ray_connection
+from fedrecplus.engines.ray import RayEngine, connection as ray_connection
 from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import slow_workers
-from fedrecplus.engines.ray.overview import overview
+from fedrecplus.engines.ray.overview import cluster_overview
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums
@@ -95,7 +94,7 @@ def test_it_gives_what_the_fast_engine_gives_with_cohorts_and_kept_pseudo_items(
     assert_near(state, of_fast(config, small_ratings(), 3))
     again = SimulationState.of_arrays(state.arrays())  # as a checkpoint would have it
     assert_near(engine.round(problem, again)[0], of_fast(config, small_ratings(), 4))
-    found = overview("auto")
+    found = cluster_overview("auto")
     assert len(found["machines"]) == 1
     own = [
         one for one in found["workers"] if one["pid"] in {each["pid"] for each in engine.cluster_of(problem).statuses()}

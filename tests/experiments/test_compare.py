@@ -15,8 +15,8 @@ import fedrecplus as fr
 from fedrecplus.config import assign, preset
 from fedrecplus.data.splits import split
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.compare import compare, cross_validate
-from fedrecplus.experiments.comparison import Comparison, notes, to_csv, to_json, to_markdown
+from fedrecplus.experiments.comparison import Comparison, comparison_notes, to_csv, to_json, to_markdown
+from fedrecplus.experiments.cross_validation import compare, cross_validate
 from fedrecplus.experiments.statistics import client_means, fold_mean, paired_test
 from fedrecplus.experiments.trivial import bias_only, global_mean, learned_ridges
 from fedrecplus.training.evaluation import Fallback
@@ -129,7 +129,7 @@ def test_a_mean_is_asked_for_by_name(comparison: Comparison) -> None:
 
 def test_what_nobody_asked_for_is_said_and_popularity_has_its_name() -> None:
     found = compare(RATINGS, ["popularity", "fedrec++"], folds=2)
-    said = " ".join(notes(found))
+    said = " ".join(comparison_notes(found))
     assert "global-mean and bias-only are added to every comparison" in said
     assert "a better list than those of fedrec++" in said
     by_name = {summary.algorithm: summary for summary in found.summaries}

@@ -12,7 +12,7 @@ from fedrecplus.config import assign, preset, presets
 from fedrecplus.data import Ratings, Scale, split
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.trivial import bias_only, global_mean
-from fedrecplus.experiments.validation import Cut, cut
+from fedrecplus.experiments.validation import Cut, tuning_cut
 from fedrecplus.training import Step, train
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.measures import evaluate, measure
@@ -75,7 +75,7 @@ def trivial_error(data: Cut, predictor: Callable[[Ratings], Predictor]) -> float
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("case", SETS)
 def test_our_presets_are_little_or_no_worse_than_biases(case: str, name: str) -> None:
-    data = cut(SETS[case])
+    data = tuning_cut(SETS[case])
     error = train(data.fitted, data.held_out, preset(name)).result["rmse"]
     scale = data.fitted.scale
     if error is None:  # where all ratings are the same there is nothing to predict
@@ -112,7 +112,7 @@ def test_lists_are_no_worse_than_the_most_popular_items(case: str) -> None:
     """By each person's NDCG@10, on two cuts: not below popularity's by more than three standard errors."""
     differences, config = [], preset("fedrec+secure")
     for fold in range(2):
-        data = cut(SETS[case], fold, share=0.25)
+        data = tuning_cut(SETS[case], fold, share=0.25)
         ours = evaluate(train(data.fitted, None, config), data.fitted, data.held_out)
         plain = measure(data.fitted, data.held_out, global_mean(data.fitted), Fallback.of(data.fitted, config))
         differences.append(ours.ndcg_by_client - plain.ndcg_by_client)
@@ -124,7 +124,7 @@ def test_lists_are_no_worse_than_the_most_popular_items(case: str) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_our_presets_make_little_of_mere_chance(name: str) -> None:
     ordered = rated("chance", 300, 150, np.full(300, 25))
-    data = cut(replace(ordered, codes=np.random.default_rng(7).permutation(ordered.codes)))
+    data = tuning_cut(replace(ordered, codes=np.random.default_rng(7).permutation(ordered.codes)))
     error = train(data.fitted, data.held_out, preset(name)).rmse
     assert error <= 1.05 * trivial_error(data, global_mean)
 
@@ -132,7 +132,7 @@ def test_our_presets_make_little_of_mere_chance(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in presets() if name not in OURS])
 @pytest.mark.parametrize("case", ["likes", "few items", "one rates all", "five each"])
 def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
-    data = cut(SETS[case])
+    data = tuning_cut(SETS[case])
     error = train(data.fitted, data.held_out, preset(name)).rmse
     scale = data.fitted.scale
     # they have no mean to fall back on, and some wander where nothing is to be learnt
@@ -142,7 +142,7 @@ def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_likes_of_items_with_one_rater_need_no_smaller_steps(name: str) -> None:
     """Rows that one rating decides must not be thrown past what is plausible and back, ever further."""
-    data = cut(rated("rare likes", 120, 1500, np.full(120, 12), Scale(0.0, 1.0, 1.0)))
+    data = tuning_cut(rated("rare likes", 120, 1500, np.full(120, 12), Scale(0.0, 1.0, 1.0)))
     run = train(data.fitted, data.held_out, assign(preset(name), ["server.rounds=200"]))
     assert run.result["retries"] == 0
     assert np.isfinite(run.recommender.model.V).all()
@@ -152,7 +152,7 @@ def test_likes_of_items_with_one_rater_need_no_smaller_steps(name: str) -> None:
 @pytest.mark.parametrize("scale", [STARS, Scale(0.0, 1.0, 1.0)], ids=str)
 def test_people_with_one_rating_need_no_smaller_steps(name: str, scale: Scale) -> None:
     """A person with one or two ratings of popular items, whose rows the others make long, must not blow up alone."""
-    data = cut(rated("newcomers", 1200, 150, np.resize([1, 2, 60], 1200), scale))
+    data = tuning_cut(rated("newcomers", 1200, 150, np.resize([1, 2, 60], 1200), scale))
     run = train(data.fitted, data.held_out, preset(name))
     assert run.result["retries"] == 0
 
@@ -160,7 +160,7 @@ def test_people_with_one_rating_need_no_smaller_steps(name: str, scale: Scale) -
 @pytest.mark.parametrize("name", [name for name in presets() if name != "fedrap"])  # its odds saturate and rest
 def test_an_absurd_step_is_said_and_never_ends_in_numbers(name: str) -> None:
     heard: list[Step] = []
-    data = cut(SETS["few items"])
+    data = tuning_cut(SETS["few items"])
     absurd = f"{step_size(preset(name))[0]}=1e6"
     config = assign(preset(name), [absurd, "server.rounds=20"])
     with pytest.raises(UserError, match="diverged in round"):

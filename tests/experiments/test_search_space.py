@@ -8,7 +8,7 @@ import pytest
 
 from fedrecplus.config import Config, assign, preset, presets, settings_in, value_of
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
+from fedrecplus.experiments.search_space import Dimension, default_dimensions, parse_dimensions, with_values
 
 BAD = {
     "no equals sign": ("model.factors", "says nothing to choose from"),
@@ -79,7 +79,7 @@ def test_a_choice_may_need_another_choice_beside_it() -> None:
     texts = ["pseudo_items.redraw=true,false", "virtual_ratings.refresh=true,false"]
     assert len(parse_dimensions(texts, kept)) == 2
     with pytest.raises(UserError, match="virtual ratings"):
-        apply(kept, {"pseudo_items.redraw": True})
+        with_values(kept, {"pseudo_items.redraw": True})
 
 
 def test_what_the_default_falls_back_on_is_not_tuned() -> None:
@@ -97,8 +97,8 @@ def test_every_preset_has_a_search_around_itself(name: str) -> None:
         own, (low, high) = value_of(config, dimension.name), dimension.values
         assert low < own < high or (low < own == high and high == described[dimension.name].high), dimension
         assert described[dimension.name].low <= low
-        apply(config, {dimension.name: low})
-        apply(config, {dimension.name: high})
+        with_values(config, {dimension.name: low})
+        with_values(config, {dimension.name: high})
 
 
 def test_privacy_and_the_price_of_a_trial_are_searched_only_by_name() -> None:

@@ -14,9 +14,9 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale, Split, split, validation_cut
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Moment, Trial, apply, parse_dimensions
+from fedrecplus.experiments.search_space import Moment, Trial, parse_dimensions, with_values
 from fedrecplus.experiments.tuning import Tuned, tune
-from fedrecplus.experiments.validation import Objective, cut, evaluations
+from fedrecplus.experiments.validation import Objective, evaluations, tuning_cut
 from fedrecplus.files import locked
 from fedrecplus.training import train
 from tests.small_data import small_ratings
@@ -40,7 +40,7 @@ DIMENSIONS = parse_dimensions(
 
 
 def search(ratings: Ratings = RATINGS, start: Config = START, trials: int = 8, **options: Any) -> Tuned:
-    return tune([cut(ratings, seed=start.seed)], start, DIMENSIONS, trials=trials, **options)
+    return tune([tuning_cut(ratings, seed=start.seed)], start, DIMENSIONS, trials=trials, **options)
 
 
 def timeless(trials: list[Trial]) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def test_the_first_trial_is_the_preset(tuned: Tuned) -> None:
 def test_the_winner_has_the_least_error_and_is_what_was_tried(tuned: Tuned) -> None:
     assert tuned.best.rmse == min(trial.rmse for trial in tuned.trials if trial.rmse is not None)
     assert tuned.leaders(1) == [tuned.best]
-    again = list(evaluations(cut(RATINGS), tuned.config))
+    again = list(evaluations(tuning_cut(RATINGS), tuned.config))
     assert again[-1] == (8, tuned.best.rmse)
     assert min(again, key=lambda point: point[1]) == (tuned.best.best_round, tuned.best.best_round_rmse)
 
@@ -85,7 +85,7 @@ def test_the_test_fold_is_never_looked_at(tuned: Tuned) -> None:
 
 
 def test_a_cut_has_no_rating_of_the_test_fold() -> None:
-    found = cut(RATINGS, fold=2, share=0.25)
+    found = tuning_cut(RATINGS, fold=2, share=0.25)
     training, test = split(RATINGS, 2)
     assert len(found.fitted) + len(found.held_out) == len(training)
     pairs = [set(zip(part.client_of_rating, part.items, strict=True)) for part in (found.fitted, found.held_out, test)]
@@ -118,7 +118,7 @@ def test_a_study_with_another_task_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="other settings"):
         search(start=assign(START, ["model.rule=biased-mf"]), storage=storage, trials=1)
     with pytest.raises(UserError, match="other search"):
-        tune([cut(RATINGS)], START, DIMENSIONS[:1], trials=1, storage=storage)
+        tune([tuning_cut(RATINGS)], START, DIMENSIONS[:1], trials=1, storage=storage)
 
 
 def test_a_file_that_is_no_study_is_refused_and_kept(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_two_searches_on_one_study_at_once_are_refused(tmp_path: Path) -> None:
 
 def test_a_trial_that_diverges_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:
     dimensions = parse_dimensions(["model.learning_rate=0.1,1e5"], START)
-    found = tune([cut(RATINGS)], START, dimensions, trials=6, storage=tmp_path / "study.db")
+    found = tune([tuning_cut(RATINGS)], START, dimensions, trials=6, storage=tmp_path / "study.db")
     failed = [trial for trial in found.trials if trial.state == "failed"]
     assert failed
     assert all(trial.why is not None and "diverged in round" in trial.why for trial in failed)
@@ -147,7 +147,7 @@ def test_a_trial_that_diverges_has_failed_and_the_search_goes_on(tmp_path: Path)
 def test_settings_that_can_t_be_together_have_failed() -> None:
     start = assign(START, ["pseudo_items.rule=random"])
     dimensions = parse_dimensions(["pseudo_items.redraw=true,false", "virtual_ratings.refresh=false,true"], start)
-    found = tune([cut(RATINGS)], start, dimensions, trials=12)
+    found = tune([tuning_cut(RATINGS)], start, dimensions, trials=12)
     assert any(trial.why and "drawn anew" in trial.why for trial in found.trials if trial.state == "failed")
 
 
@@ -155,7 +155,7 @@ def test_a_search_in_which_all_failed_says_why() -> None:
     start = assign(START, ["model.learning_rate=1e5"])
     dimensions = parse_dimensions(["model.learning_rate=1e5..1e6:log"], start)
     with pytest.raises(UserError, match="all 3 trials failed; the last: diverged in round"):
-        tune([cut(RATINGS)], start, dimensions, trials=3)
+        tune([tuning_cut(RATINGS)], start, dimensions, trials=3)
 
 
 def test_bad_trials_are_pruned_before_their_last_round() -> None:
@@ -165,7 +165,7 @@ def test_bad_trials_are_pruned_before_their_last_round() -> None:
     def note(moment: Moment) -> None:
         rounds[moment.trial.number] = max(rounds.get(moment.trial.number, 0), moment.round)
 
-    found = tune([cut(RATINGS)], START, dimensions, trials=15, progress=note)
+    found = tune([tuning_cut(RATINGS)], START, dimensions, trials=15, progress=note)
     pruned = [trial for trial in found.trials if trial.state == "pruned"]
     assert pruned
     assert all(2 <= rounds[trial.number] < 8 and trial.rmse is None for trial in pruned)
@@ -173,7 +173,7 @@ def test_bad_trials_are_pruned_before_their_last_round() -> None:
 
 def test_several_data_sets_count_alike_whatever_their_scale() -> None:
     percent = replace(small_ratings(clients=30, seed=3, scale=Scale(0.0, 100.0, 25.0)), name="percent")
-    sets = [cut(RATINGS), cut(percent)]
+    sets = [tuning_cut(RATINGS), tuning_cut(percent)]
     found = tune(sets, START, DIMENSIONS, trials=2)
     assert set(found.best.by_dataset) == {"small", "percent"}
     assert found.best.rmse == pytest.approx(np.mean(list(found.best.by_dataset.values())))
@@ -185,7 +185,7 @@ def test_several_data_sets_count_alike_whatever_their_scale() -> None:
 
 def test_cuts_of_one_data_set_are_averaged_before_data_sets_are() -> None:
     percent = replace(small_ratings(clients=30, seed=3, scale=Scale(0.0, 100.0, 25.0)), name="percent")
-    cuts = [cut(RATINGS, cut_seed=1), cut(RATINGS, cut_seed=2), cut(percent)]
+    cuts = [tuning_cut(RATINGS, cut_seed=1), tuning_cut(RATINGS, cut_seed=2), tuning_cut(percent)]
     found = tune(cuts, START, DIMENSIONS, trials=1)
     small = [list(evaluations(one, START))[-1][1] for one in cuts[:2]]
     assert small[0] != small[1]
@@ -194,7 +194,7 @@ def test_cuts_of_one_data_set_are_averaged_before_data_sets_are() -> None:
 
 
 def test_cut_seeds_draw_other_ratings_of_the_same_training_part() -> None:
-    one, other = cut(RATINGS, seed=4, cut_seed=0), cut(RATINGS, seed=4, cut_seed=1)
+    one, other = tuning_cut(RATINGS, seed=4, cut_seed=0), tuning_cut(RATINGS, seed=4, cut_seed=1)
     training = split(RATINGS, 0, seed=4)[0]
     held_out = [set(zip(part.client_of_rating, part.items, strict=True)) for part in (one.held_out, other.held_out)]
     assert held_out[0] != held_out[1]
@@ -224,12 +224,12 @@ def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_trials_side_by_side_have_the_errors_that_they_have_alone(tmp_path: Path) -> None:
     calm = parse_dimensions(["model.learning_rate=0.01..0.2:log", "model.factors=2..6"], START)
-    found = tune([cut(RATINGS)], START, calm, trials=7, workers=2, storage=tmp_path / "study.db")
+    found = tune([tuning_cut(RATINGS)], START, calm, trials=7, workers=2, storage=tmp_path / "study.db")
     assert [trial.number for trial in found.trials] == list(range(7))
-    assert apply(START, found.trials[0].settings) == START
+    assert with_values(START, found.trials[0].settings) == START
     assert len({tuple(trial.settings.values()) for trial in found.trials}) == 7, "no two processes draw alike"
     for trial in found.trials:
-        curve = dict(evaluations(cut(RATINGS), apply(START, trial.settings)))
+        curve = dict(evaluations(tuning_cut(RATINGS), with_values(START, trial.settings)))
         assert trial.rmse in (None, curve[8])
         assert trial.best_round is not None
         assert trial.best_round_rmse == curve[trial.best_round]
@@ -275,7 +275,7 @@ def after(rounds: int) -> Callable[[], bool]:
 
 
 def test_a_ranking_measure_is_maximised_and_nothing_of_the_test_fold_is_looked_at(tmp_path: Path) -> None:
-    one, storage = cut(RATINGS), tmp_path / "study.db"
+    one, storage = tuning_cut(RATINGS), tmp_path / "study.db"
     found = tune([one], START, DIMENSIONS, trials=6, objective="ndcg@5", storage=storage)
     complete = [trial for trial in found.trials if trial.value is not None]
     assert found.best.value == max(trial.value for trial in complete)
@@ -293,11 +293,11 @@ def test_a_ranking_measure_is_maximised_and_nothing_of_the_test_fold_is_looked_a
 
 def test_objectives_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UserError, match="no objective"):
-        tune([cut(RATINGS)], START, DIMENSIONS, trials=1, objective="ndgc@10")
+        tune([tuning_cut(RATINGS)], START, DIMENSIONS, trials=1, objective="ndgc@10")
     likes = replace(RATINGS, codes=np.full_like(RATINGS.codes, 4))
     with pytest.raises(UserError, match="no RMSE to choose by"):
-        tune([cut(likes)], START, DIMENSIONS, trials=1)
-    assert tune([cut(likes)], START, DIMENSIONS, trials=1, objective="recall@10").best.value is not None
+        tune([tuning_cut(likes)], START, DIMENSIONS, trials=1)
+    assert tune([tuning_cut(likes)], START, DIMENSIONS, trials=1, objective="recall@10").best.value is not None
 
 
 @pytest.mark.parametrize("how", ["last:1", "time:0.2", "cold-users", "cold-items"])
@@ -305,7 +305,7 @@ def test_a_cut_leaves_out_what_the_split_will_ask_for(how: str) -> None:
     times = np.random.default_rng(0).permutation(len(RATINGS))
     ratings, way = replace(RATINGS, timestamps=times), Split.parse(how)
     training, test = split(ratings, how=way)
-    found = cut(ratings, how=way)
+    found = tuning_cut(ratings, how=way)
     assert len(found.fitted) + len(found.held_out) == len(training)
     if how == "last:1":
         assert np.diff(found.held_out.indptr).max() == 1

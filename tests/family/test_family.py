@@ -28,7 +28,7 @@ from fedrecplus.experiments.family import (
 )
 from fedrecplus.experiments.family_tuning import RANGES, points, tune_family
 from fedrecplus.experiments.statistics import PairedTest, holm
-from fedrecplus.experiments.validation import cut
+from fedrecplus.experiments.validation import tuning_cut
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=60, items=50)
@@ -108,7 +108,13 @@ def test_holm_corrects_for_every_claim() -> None:
 def test_all_members_are_tuned_at_the_same_points_and_the_best_of_them_is_taken() -> None:
     some, seen = ["FedMF", FEDREC_PLUS], []
     tuned = tune_family(
-        [cut(RATINGS)], "mf", settings=SHORT, members=some, count=4, workers=1, done=lambda *news: seen.append(news)
+        [tuning_cut(RATINGS)],
+        "mf",
+        settings=SHORT,
+        members=some,
+        count=4,
+        workers=1,
+        done=lambda *news: seen.append(news),
     )
     assert {point for name, point, *_ in seen if name == "FedMF"} == set(points("mf", 4))
     for member in tuned:

@@ -11,8 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.deploy.device import Store, answer, known_logs
-from fedrecplus.deploy.device import round as rounds_of_devices
+from fedrecplus.deploy.device import Store, answer, known_logs, round as rounds_of_devices
 from fedrecplus.deploy.device.steps import load_state, save_state
 from fedrecplus.deploy.node import ServerConnection, trust, witness
 from fedrecplus.deploy.server.task_log import append, head_of, log_key
@@ -140,19 +139,19 @@ def test_a_witness_finds_two_worlds(run: tuple[Path, InProcessLink], tmp_path: P
     kept = stored(folder / "run")
     with kept.database.changing() as connection:
         key = log_key(connection)
-    same = witness.witness(tmp_path / "same", head, [task.text])
+    same = witness.witness_log(tmp_path / "same", head, [task.text])
     assert same["root"] == head.root.hex()
     home = ["--home", str(link.homes[0].path)]
     heads = ["--witness", str(tmp_path / "same" / witness.HEADS), "--key", witness.witness_key(tmp_path / "same")]
     assert exit_code_of(["device", "log", *heads, *home]) == 0
     world = LogHead.signed(task.digest, (*head.leaves[:2], leaf_hash("another round")), key)
-    witness.witness(tmp_path / "other", world, [task.text])
+    witness.witness_log(tmp_path / "other", world, [task.text])
     heads = ["--witness", str(tmp_path / "other" / witness.HEADS)]
     assert exit_code_of(["device", "log", *heads, *home]) == 1
     with pytest.raises(UserError, match="no head that this witness signed"):
         witness.read_heads(tmp_path / "other" / witness.HEADS, witness.witness_key(tmp_path / "same"))
     with pytest.raises(UserError, match="it was rewritten"):
-        witness.witness(tmp_path / "other", head, [task.text])
+        witness.witness_log(tmp_path / "other", head, [task.text])
 
 
 def test_whoever_asks_is_told_the_log(tmp_path: Path) -> None:

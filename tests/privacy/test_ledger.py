@@ -13,7 +13,7 @@ from fedrecplus.data import split
 from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.training import train
-from fedrecplus.training.privacy import LEDGER, lines_of, spent
+from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from tests.small_data import small_ratings
 from tests.training.test_resume import StopAfter
 
@@ -26,7 +26,7 @@ def config(*changes: str, noise: str = "central") -> Config:
 
 
 def releases(folder: Path) -> list[str]:
-    return [line["release"] for line in lines_of(folder / LEDGER)]
+    return [line["release"] for line in privacy_lines(folder / LEDGER)]
 
 
 @pytest.mark.parametrize("noise", ["central", "distributed"])
@@ -34,7 +34,7 @@ def test_the_ledger_adds_up_to_the_result(tmp_path: Path, noise: str) -> None:
     run = train(TRAINING, TEST, config(noise=noise), out=tmp_path)
     privacy = run.result["privacy"]
     assert releases(tmp_path) == ["statistics", *(f"round {number}" for number in range(1, 5))]
-    assert spent(lines_of(tmp_path / LEDGER), 1e-5) == pytest.approx(privacy["epsilon"])
+    assert budget_spent(privacy_lines(tmp_path / LEDGER), 1e-5) == pytest.approx(privacy["epsilon"])
     assert 9.9 < privacy["epsilon"] <= 10.0
     neighbouring = {"central": "add-or-remove-one", "distributed": "zero-out-one"}[noise]
     assert (privacy["unit"], privacy["neighbouring"], privacy["delta"]) == ("user", neighbouring, 1e-5)
@@ -85,7 +85,7 @@ def test_a_run_that_goes_on_repeats_no_release(tmp_path: Path, monkeypatch: pyte
     assert releases(tmp_path) == ["statistics", *names], "every round has a checkpoint, so one comes again"
     np.testing.assert_array_equal(rounds[-1], rounds[0], err_msg="statistics are released once")
     assert parts.result["privacy"]["epsilon"] > 10.0, "and is paid for again"
-    assert parts.result["privacy"]["epsilon"] == pytest.approx(spent(lines_of(tmp_path / LEDGER), 1e-5))
+    assert parts.result["privacy"]["epsilon"] == pytest.approx(budget_spent(privacy_lines(tmp_path / LEDGER), 1e-5))
 
 
 def test_what_was_released_before_the_first_checkpoint_counts_again(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_statistics_with_a_budget_of_their_own_have_a_line(tmp_path: Path) -> No
     for number in range(2):
         train(TRAINING, TEST, own, out=tmp_path, overwrite=number > 0)
     assert releases(tmp_path) == ["statistics", "statistics"], "the second is other noise over the same people"
-    assert spent(lines_of(tmp_path / LEDGER), 1e-5) > 1.3
+    assert budget_spent(privacy_lines(tmp_path / LEDGER), 1e-5) > 1.3
 
 
 def test_a_resumed_run_with_seeded_noise_repeats_its_releases_and_pays_once(tmp_path: Path) -> None:
@@ -123,9 +123,9 @@ def test_a_resumed_run_with_seeded_noise_repeats_its_releases_and_pays_once(tmp_
 def test_overwriting_a_run_does_not_take_back_what_was_published(tmp_path: Path) -> None:
     train(TRAINING, TEST, config(), out=tmp_path)
     train(TRAINING, TEST, config(), out=tmp_path, overwrite=True)
-    lines = lines_of(tmp_path / LEDGER)
+    lines = privacy_lines(tmp_path / LEDGER)
     assert len({line["run"] for line in lines}) == 2
-    assert spent(lines, 1e-5) > 13.0
+    assert budget_spent(lines, 1e-5) > 13.0
 
 
 def test_a_line_that_a_kill_cut_short_does_not_swallow_the_next(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from benchmarks.poisoning import Attack, outcome
 from fedrecplus import data
 from fedrecplus.config import assign, preset
 from fedrecplus.engines import engine_of, message_of, prepare
-from fedrecplus.experiments.validation import Cut, cut
+from fedrecplus.experiments.validation import Cut, tuning_cut
 from fedrecplus.parts.channel import Grouping, RingLayout, cohort_bytes, joined
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, Refused, pack, unpack
@@ -120,7 +120,7 @@ def test_groups_are_summed_alike_in_both_engines_and_cost_what_they_are() -> Non
 @pytest.mark.slow
 def test_one_of_96_who_spoils_or_promotes_does_little() -> None:
     config = assign(preset("fedrec+secure"), ["channel.groups=8", "channel.fewest_contributors=1"])
-    whole = cut(data.load("ml-100k"))
+    whole = tuning_cut(data.load("ml-100k"))
     where = Cut(*(part.where(part.client_of_rating < 95) for part in (whole.fitted, whole.held_out)))
     clean = outcome(where, config, Attack("none"), None)[0]
     spoiled = outcome(where, config, Attack("spoil", 1), None)[0]

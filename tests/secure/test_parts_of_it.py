@@ -7,8 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fedrecplus.parts.channel import RingLayout, zeros
 from fedrecplus.parts.channel.secure import graph, shamir

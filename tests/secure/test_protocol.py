@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fedrecplus.parts.channel import RingLayout, too_few
 from fedrecplus.parts.channel.secure import messages, shamir

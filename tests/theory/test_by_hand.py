@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from fedrecplus.config import Config, assign
-from fedrecplus.experiments.theory import corollary as corollaries
-from fedrecplus.experiments.theory import lemmas
+from fedrecplus.experiments.theory import corollary as corollaries, lemmas
 from fedrecplus.experiments.theory.constants import Constants, Look, constants, dissimilarity, look, weights_in_words
 from fedrecplus.experiments.theory.gradients import GradientRows
 from fedrecplus.experiments.theory.theorem import bound, conditions, constant_c, fit

@@ -9,16 +9,25 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import numpy_arrays
-from fedrecplus.randomness import purpose
-from fedrecplus.randomness import subkey as subkey_of_one
-from fedrecplus.randomness import uniform as uniform_of_one
+from fedrecplus.lazy import lazily
+from fedrecplus.randomness import purpose, subkey as subkey_of_one, uniform as uniform_of_one
+
+if TYPE_CHECKING:
+    from fedrecplus.arrays.compiling import (
+        exact_kernel as exact_kernel,
+        inner as inner,
+        kernel as kernel,
+        mix as mix,
+        section as section,
+        to_unit as to_unit,
+    )
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -229,3 +238,6 @@ def compiled() -> Any:
 @functools.cache
 def _torch_arrays() -> Any:
     return importlib.import_module("fedrecplus.arrays.torch_arrays")  # here: torch takes seconds to load
+
+
+lazily(__name__)

@@ -12,8 +12,7 @@ import numba
 from filelock import FileLock
 from numba.core import caching, registry, runtime
 
-from fedrecplus.randomness import mix as plain_mix
-from fedrecplus.randomness import to_unit as plain_to_unit
+from fedrecplus.randomness import mix as plain_mix, to_unit as plain_to_unit
 
 # sums may be reordered so that they run in vector registers; NaN and infinity keep their meaning
 _MATH = {"reassoc", "contract", "nsz", "arcp"}

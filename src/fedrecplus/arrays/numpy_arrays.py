@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.randomness import mix as mixed
-from fedrecplus.randomness import to_unit as in_units
+from fedrecplus.randomness import mix as mixed, to_unit as in_units
 
 Array = NDArray[Any]
 

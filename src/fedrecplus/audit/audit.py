@@ -25,9 +25,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts import choices, is_outside
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.settings import Settings, read_settings
-from fedrecplus.training.evaluation import Fallback, predictor_of
-from fedrecplus.training.evaluation import score as evaluate
-from fedrecplus.training.running import MOST_RETRIES, with_smaller_step
+from fedrecplus.training import MOST_RETRIES, Fallback, predictor_of, score as evaluate, with_smaller_step
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 Progress = Callable[[str, float], None]
@@ -112,7 +110,7 @@ def options_of(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def cases(schemes: Mapping[str, Config]) -> list[AuditCase]:
+def audit_cases(schemes: Mapping[str, Config]) -> list[AuditCase]:
     """Every scheme at K = 1 and at its own K, where its model has local epochs."""
     found = []
     for name, config in schemes.items():
@@ -127,7 +125,7 @@ def cases(schemes: Mapping[str, Config]) -> list[AuditCase]:
     return found
 
 
-def run(
+def run_cases(
     cases: Sequence[AuditCase],
     training: Ratings,
     test: Ratings,

@@ -56,12 +56,12 @@ class Canaries:
         )
 
 
-def claims(config: Config) -> bool:
+def claims_epsilon(config: Config) -> bool:
     """Whether there is an ε to test."""
     return config.privacy.UNIT is not None or statistics_budget(config) is not None
 
 
-def audited(problem: Problem, count: int) -> dict[str, Any]:
+def audited_by_canaries(problem: Problem, count: int) -> dict[str, Any]:
     """The claimed ε and δ of what is attacked, and what canaries show of it, with 95 % confidence."""
     canaries = Canaries.drawn(count, problem.ratings.item_count * _columns(problem), problem.config.seed)
     claim, scores = _claim_and_scores(problem, canaries)
@@ -176,7 +176,7 @@ def _sent(problem: Problem, message: Broadcast, canaries: Canaries, number: int,
     return item, float(outgoing(update, secret, message, problem.config).delta[0, column])
 
 
-def sentence(shown: dict[str, Any]) -> str:
+def canary_sentence(shown: dict[str, Any]) -> str:
     """What canaries say, in words."""
     most = max(shown["epsilon_shown"], shown["epsilon_shown_gaussian"])
     verdict = "the claim is refuted" if shown["refuted"] else "they don't contradict it"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrecplus.audit.attacks.constraints import sums_behind
 from fedrecplus.audit.scoring import clopper_pearson
 from fedrecplus.data import Ratings
-from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training import SharedModel
 
 _ON_SCALE = 0.02
 """steps that a sum may be off the scale by: averages are published in 16 or 32 bits"""
@@ -51,7 +51,7 @@ def opened(model: SharedModel) -> Opened:
     return Opened(items, 1.0 + step * np.rint((sums[items] - 1.0) / step), exact, seed)
 
 
-def read_in(folder: Path, *candidates: Ratings) -> dict[str, Any]:
+def read_in_file(folder: Path, *candidates: Ratings) -> dict[str, Any]:
     """What a published model's folder gives away of the people who trained it: of whichever ratings fit it best."""
     model = SharedModel.read(folder)
     return max((_compared(model, ratings) for ratings in candidates), key=lambda found: found["read"])
@@ -76,7 +76,7 @@ def _compared(model: SharedModel, ratings: Ratings) -> dict[str, Any]:
     }
 
 
-def sentence(found: dict[str, Any]) -> str:
+def file_sentence(found: dict[str, Any]) -> str:
     """What comes out of it, in words."""
     read = f"{found['read']} of {found['once_rated']} ratings of items that one person rated are read from it"
     seed = "; its seed makes the noise again, so that its ε holds against nobody" if found["seed"] is not None else ""

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fedrecplus.audit.audit import AuditExtent, cases, run
-from fedrecplus.audit.tables import HEADINGS, line, summary
+from fedrecplus.audit.audit import AuditExtent, audit_cases, run_cases
+from fedrecplus.audit.tables import AUDIT_HEADINGS, summary, table_line
 from fedrecplus.config import Config, check, preset
-from fedrecplus.data import RatingsLike, load, split
-from fedrecplus.data.frames import frame_of
+from fedrecplus.data import RatingsLike, frame_of, load, split
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
 
@@ -30,15 +29,15 @@ class AuditResult:
 
     def to_frame(self, backend: str = "polars") -> Any:
         """The table that is shown, as a frame of texts."""
-        shown = [line(row) for row in self.rows]
-        return frame_of({name: [cells[at] for cells in shown] for at, name in enumerate(HEADINGS)}, backend)
+        shown = [table_line(row) for row in self.rows]
+        return frame_of({name: [cells[at] for cells in shown] for at, name in enumerate(AUDIT_HEADINGS)}, backend)
 
     def __repr__(self) -> str:
         head = f"AuditResult({self.dataset!r}, {len(self.rows)} attacks)"
         return "\n".join([head, *(f"  {sentence}" for sentence in self.says)])
 
     def _repr_html_(self) -> str:
-        return html_table(HEADINGS, [line(row) for row in self.rows], self.dataset, self.says)
+        return html_table(AUDIT_HEADINGS, [table_line(row) for row in self.rows], self.dataset, self.says)
 
 
 def run_audit(
@@ -69,4 +68,4 @@ def run_audit(
     extent = AuditExtent(rounds, users, tuple(attacks))
     _ = extent.chosen  # a misspelt attack is found before data is fetched
     training, test = split(load(ratings), fold, seed=seed)
-    return AuditResult(training.name, run(cases(schemes), training, test, extent, workers))
+    return AuditResult(training.name, run_cases(audit_cases(schemes), training, test, extent, workers))

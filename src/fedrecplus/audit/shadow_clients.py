@@ -17,7 +17,7 @@ from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.device import Device, Rows
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import subkey
-from fedrecplus.rounds.client import client_round
+from fedrecplus.rounds import client_round
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

@@ -9,17 +9,17 @@ from fedrecplus.markdown import markdown_table
 
 Row = dict[str, Any]
 """one attack on one case; unknown figures are None"""
-HEADINGS = (
+AUDIT_HEADINGS = (
     "scheme", "K", "ρ", "RMSE", "KB up", "attack", "knowing", "ratings", "control", "by guessing", "AUC", "95 %",
     "worst tenth", "control", "precision", "recall", "TPR at 1 % FPR",
 )  # fmt: skip
 
 
-def line(row: Row) -> list[str]:
+def table_line(row: Row) -> list[str]:
     """One row as cells."""
     interval = row.get("auc_interval")
     if not applies(row):
-        return [*_of_case(row), row["attack"], row.get("knowing") or "–", *["–"] * (len(HEADINGS) - 7)]
+        return [*_of_case(row), row["attack"], row.get("knowing") or "–", *["–"] * (len(AUDIT_HEADINGS) - 7)]
     return [
         *_of_case(row),
         row["attack"],
@@ -63,7 +63,7 @@ def _auc(row: Row) -> str:
     return f"{number(row['auc'])}{' blind' if is_blind(row) else ''}"
 
 
-def cases(rows: Sequence[Row]) -> list[list[Row]]:
+def rows_by_case(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows of one training together, one per attack."""
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -97,7 +97,7 @@ def known_to(row: Row) -> str:
 
 def summary(rows: Sequence[Row]) -> list[str]:
     """For each case, its strongest attacks in one sentence."""
-    return [f"{case_name(case[0])}: {_verdict(case)}" for case in cases(rows)]
+    return [f"{case_name(case[0])}: {_verdict(case)}" for case in rows_by_case(rows)]
 
 
 def _verdict(case: Sequence[Row]) -> str:
@@ -131,7 +131,7 @@ def frontier_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """
     attacks = list(dict.fromkeys(row["attack"] for row in rows))
     cells = []
-    for case in cases(rows):
+    for case in rows_by_case(rows):
         read = [row for row in case if row["rating_exact"] is not None and applies(row) and known_to(row) == "nothing"]
         most = max(read, key=lambda row: float(row["rating_exact"]), default={})
         told = {row["attack"]: _auc(row) if applies(row) else "–" for row in case}
@@ -158,9 +158,9 @@ def to_markdown(rows: Sequence[Row]) -> str:
 def strongest_to_markdown(rows: Sequence[Row]) -> str:
     """For a document: the strongest attack on each case, for each thing an attacker may know."""
     cells = []
-    for case in cases([row for row in rows if row["auc"] is not None]):
+    for case in rows_by_case([row for row in rows if row["auc"] is not None]):
         for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
-            best = line(strongest(case, knowing))
+            best = table_line(strongest(case, knowing))
             cells.append([best[0], best[1], knowing, best[5], *best[10:14], best[16], *best[7:9]])
     headings = ["scheme", "K", "knowing", "strongest", "AUC", "95 %", "worst tenth", "control", "TPR at 1 % FPR"]
     return markdown_table([*headings, "ratings", "control"], cells)
@@ -170,7 +170,7 @@ def every_attack_to_markdown(rows: Sequence[Row]) -> str:
     """For a document: each attack on each case, as mean, worst tenth of users and control."""
     attacks = list(dict.fromkeys(row["attack"] for row in rows if applies(row)))
     cells = []
-    for case in cases(rows):
+    for case in rows_by_case(rows):
         told = {row["attack"]: _three(row) for row in case if applies(row)}
         cells.append([*_of_case(case[0])[:2], *(told.get(name, "–") for name in attacks)])
     return markdown_table(["scheme", "K", *attacks], cells)

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.parts.assumptions import OfPseudoItems, OfVirtualRatings
-from fedrecplus.parts.similarity import unit_rows
+from fedrecplus.parts import OfPseudoItems, OfVirtualRatings, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 Array = NDArray[np.float64]

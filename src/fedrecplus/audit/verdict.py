@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from fedrecplus.audit.tables import Row, applies, auc, case_name, is_blind, known_to, number, percent, strongest
 
-HEADINGS = ("knowing", "attack", "AUC", "control", "gain, 95 %", "ratings")
+VERDICT_HEADINGS = ("knowing", "attack", "AUC", "control", "gain, 95 %", "ratings")
 """of ratings, in brackets the control's"""
 LEAST_GAIN = 0.01
 """what is told from the control's area or share of ratings with less is called nothing"""
 
 
-def verdict(case: Sequence[Row]) -> str:
+def verdict_sentence(case: Sequence[Row]) -> str:
     """Whether a server that has nothing besides what it sees learns anything, and what; then who knows more."""
     name, note = case_name(case[0]), case[0]["note"] or ""
     if all(row["rmse"] is None and not row.get("likes_alone") for row in case) and note:

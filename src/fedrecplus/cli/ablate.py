@@ -15,10 +15,7 @@ from fedrecplus.cli.options import config_of, load_with_bar, names_in
 from fedrecplus.config import Config, assign, change, check
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments import ablate as grids
-from fedrecplus.experiments import heterogeneity as clients
-from fedrecplus.experiments import heterogeneity_tables
-from fedrecplus.experiments.jobs import Monitor
+from fedrecplus.experiments import Monitor, ablate as grids, heterogeneity as clients, heterogeneity_tables
 from fedrecplus.provenance import Stopwatch
 
 HETEROGENEITY = "heterogeneity"

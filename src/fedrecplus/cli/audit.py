@@ -13,16 +13,29 @@ import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from fedrecplus.audit import (
+    AUDIT_HEADINGS,
+    VERDICT_HEADINGS,
+    AuditCase,
+    AuditExtent,
+    Row,
+    audit_cases,
+    audited_by_canaries,
+    canary_sentence,
+    case_name,
+    claims_epsilon,
+    file_sentence,
+    joined,
+    options_of,
+    read_in_file,
+    rows_by_case,
+    run_cases,
+    summary,
+    table_line,
+    verdict_sentence,
+    who_reads_what,
+)
 from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
-from fedrecplus.audit.canaries import audited, claims, sentence
-from fedrecplus.audit.published import read_in
-from fedrecplus.audit.published import sentence as of_published
-from fedrecplus.audit.second_data import joined
-from fedrecplus.audit.tables import HEADINGS, Row, case_name, line, summary
-from fedrecplus.audit.tables import cases as cases_of
-from fedrecplus.audit.verdict import HEADINGS as VERDICT_HEADINGS
-from fedrecplus.audit.verdict import verdict, who_reads_what
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
     Allow,
@@ -137,30 +150,30 @@ def audit_command(
     _ = extent.chosen  # misspellings are found before anything is trained
     sizes = _sizes(cohort)
     configs = _configs(names_in(algorithms), (channel, rows_sent), settings or [], seed, allow or ())
-    found = cases(configs)  # what can't be audited is found before data is fetched
+    found = audit_cases(configs)  # what can't be audited is found before data is fetched
     ratings = load_with_bar(dataset, options)
     training, test = split(ratings, fold, seed=seed or 0)
-    from_file = None if published is None else read_in(published, ratings, training)
+    from_file = None if published is None else read_in_file(published, ratings, training)
     if sizes:
-        found = cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
+        found = audit_cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
     if second is not None:
         joined(second, training)  # other items are found before anything is trained
     shown = _shown_by_canaries(found, training, canaries)
     with _bars(found) as tell:
-        rows = run(found, training, test, extent, workers, tell)
+        rows = run_cases(found, training, test, extent, workers, tell)
     _show(rows, training.name, details)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
     content |= {"control": control.value, "canaries": shown, "published": from_file}
     if from_file is not None:
-        say(of_published(from_file))
+        say(file_sentence(from_file))
     for label, bound in shown.items():
-        say(textwrap.fill(f"{label}: {sentence(bound)}", _WIDTH, subsequent_indent="  "))
+        say(textwrap.fill(f"{label}: {canary_sentence(bound)}", _WIDTH, subsequent_indent="  "))
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in found}
     content["made"] = watch.made(seed or 0)
     write_json_to(json_file, content)
     if html_file:
-        from fedrecplus.web.report.build import page_of  # here: only pages need it
+        from fedrecplus.web.report import page_of  # here: only pages need it
 
         write_text(html_file, page_of([content], training.name))
 
@@ -174,16 +187,16 @@ def _names(attacks: str | None) -> tuple[str, ...]:
 
 def _show(rows: Sequence[Row], dataset: str, details: bool) -> None:
     """The verdict first, then who reads what; every attack, if asked for."""
-    for case in cases_of(rows):
-        for text in textwrap.wrap(verdict(case), _WIDTH, subsequent_indent="  "):
+    for case in rows_by_case(rows):
+        for text in textwrap.wrap(verdict_sentence(case), _WIDTH, subsequent_indent="  "):
             say(text)
-    for case in cases_of(rows):
+    for case in rows_by_case(rows):
         if cells := who_reads_what(case):
             say("")
             show_table(VERDICT_HEADINGS, cells, case_name(case[0]))
     if details:
         say("")
-        show_table(HEADINGS, [line(row) for row in rows], dataset)
+        show_table(AUDIT_HEADINGS, [table_line(row) for row in rows], dataset)
         for text in summary(rows):
             say(text)
     else:
@@ -194,9 +207,13 @@ def _shown_by_canaries(found: Sequence[AuditCase], training: Ratings, canaries: 
     """By case, what canaries show of the claimed ε; nothing where none are asked for."""
     if not canaries:
         return {}
-    if not any(claims(case.config) for case in found):
+    if not any(claims_epsilon(case.config) for case in found):
         raise UserError("--canaries: no scheme here claims an ε", "add --set privacy.rule=central, or leave it out")
-    return {case.label: audited(prepare(training, case.config), canaries) for case in found if claims(case.config)}
+    return {
+        case.label: audited_by_canaries(prepare(training, case.config), canaries)
+        for case in found
+        if claims_epsilon(case.config)
+    }
 
 
 def _sizes(cohort: str | None) -> list[int]:

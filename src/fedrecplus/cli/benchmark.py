@@ -11,7 +11,7 @@ import typer
 from fedrecplus.cli.display import say, show_table, tell
 from fedrecplus.cli.options import JsonFile, check_file_place, names_in
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.benchmark import (
+from fedrecplus.experiments import (
     BENCHMARKS,
     LISTS_OF,
     Benchmark,

@@ -8,7 +8,7 @@ import typer
 
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
-from fedrecplus.engines.ray.overview import overview
+from fedrecplus.engines.ray import cluster_overview
 from fedrecplus.files import write_json_to
 
 cluster_app = typer.Typer(help="Training on several machines: how to start, and what they do.", no_args_is_help=False)
@@ -49,7 +49,7 @@ def status(
 ) -> None:
     """Show a cluster's machines, its workers, and which of them are slow."""
     check_file_place(json_file)
-    found = overview(address)
+    found = cluster_overview(address)
     machines = [
         [
             one["address"],

@@ -32,23 +32,25 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, preset
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.baselines import is_import_path
-from fedrecplus.experiments.compare import compare, named_configs
-from fedrecplus.experiments.comparison import (
+from fedrecplus.experiments import (
+    ADDED,
     SPARE,
+    TRIVIAL,
     Comparison,
+    Monitor,
+    compare,
+    comparison_notes,
     details_tables,
     errors_table,
-    notes,
+    is_import_path,
+    named_configs,
     published_table,
     to_csv,
     to_json,
     to_markdown,
 )
-from fedrecplus.experiments.jobs import Monitor
-from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.choosing import AUTO
+from fedrecplus.training import AUTO
 
 
 @takes(changes=changes_of, options=own_file)
@@ -147,7 +149,7 @@ def show_comparison(comparison: Comparison, details: bool = False) -> None:
     for table in [*further, *([published_table(comparison)] if comparison.published else [])]:
         say("")
         show_table(*table)
-    for line in notes(comparison):
+    for line in comparison_notes(comparison):
         tell(f"note: {line}")
 
 

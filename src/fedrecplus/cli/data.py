@@ -20,10 +20,9 @@ from fedrecplus.cli.options import (
     split_of,
 )
 from fedrecplus.data import FileOptions, describe, load, progress_bar
-from fedrecplus.data.movielens.fetch import cached_path
-from fedrecplus.data.movielens.sets import KNOWN
-from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
-from fedrecplus.data.synthetic.truth import SYNTHETIC, SyntheticOptions
+from fedrecplus.data.movielens import KNOWN, cached_path
+from fedrecplus.data.shards import shard_ratings, shard_synthetic
+from fedrecplus.data.synthetic import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import unknown_name
 from fedrecplus.files import write_json_to
 
@@ -64,7 +63,7 @@ def info(
     """Show what is in a data set."""
     check_file_place(json_file)
     ratings = load_with_bar(data, options)
-    from fedrecplus.training.choosing import choose  # here: it brings the engines, for which no other of these waits
+    from fedrecplus.training import choose  # here: it brings the engines, for which no other of these waits
 
     choice = choose(ratings, validate=False)
     facts = {**describe(ratings), "algorithm": choice.config.algorithm}

@@ -12,20 +12,23 @@ from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.cli.options import Allow, Settings, config_of, load_with_bar, reads_own_files
-from fedrecplus.cli.server import DEFAULT_HOME
-from fedrecplus.cli.server import Home as ServerPlace
+from fedrecplus.cli.server import DEFAULT_HOME, Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.node import ServerConnection, split_address, trust
-from fedrecplus.deploy.node.witness import HEADS, fetch_log, witness_key
-from fedrecplus.deploy.node.witness import witness as keep_witness
-from fedrecplus.deploy.operate.homes import ServerHome
-from fedrecplus.deploy.operate.runs import run_local, run_to_the_end
-from fedrecplus.deploy.operate.schedule import seconds_of, train_again
+from fedrecplus.deploy.node import (
+    HEADS,
+    ServerConnection,
+    fetch_log,
+    split_address,
+    trust,
+    witness_key,
+    witness_log as keep_witness,
+)
+from fedrecplus.deploy.operate import ServerHome, run_local, run_to_the_end, seconds_of, train_again
 from fedrecplus.deploy.server import Deployment, begin, go_on, run_of
 from fedrecplus.deploy.wire import ItemCatalogue, is_secure, read_identities
 from fedrecplus.errors import UserError
-from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training import CONFIG, RunFolder
 
 deploy_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Training across real machines.")
 

@@ -13,7 +13,7 @@ from fedrecplus.cli.declaring import JsonFile, check_file_place, takes
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, ModelOf, PersonName, home_of, person_of, somebody
 from fedrecplus.cli.display import say
 from fedrecplus.cli.lists import as_rows, list_options, show_top_list
-from fedrecplus.data.scale import Scale
+from fedrecplus.data import Scale
 from fedrecplus.deploy import device as devices
 from fedrecplus.deploy.device import BATCH, OWNER, Store, find_item
 from fedrecplus.errors import UserError
@@ -141,7 +141,7 @@ def page_command(
     It is on 127.0.0.1 alone, for whoever has the link: other users of this machine and other pages in your browser are
     kept out. What you rate there is what `device rate` stores. Ctrl-C ends it, and the link with it.
     """
-    from fedrecplus.web.device_page.server import serve_page  # here: it brings what most commands don't need
+    from fedrecplus.web.device_page import serve_page  # here: it brings what most commands don't need
 
     device = home_of(home)
     with Store.open(device.store) as store:

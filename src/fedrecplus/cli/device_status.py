@@ -137,7 +137,7 @@ def log_command(
 
     Exits with 1 where a witness was told another log.
     """
-    from fedrecplus.deploy.node.witness import read_heads
+    from fedrecplus.deploy.node import read_heads
 
     with Store.open(home_of(home).store) as store:
         logs = devices.known_logs(store)

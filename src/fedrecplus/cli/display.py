@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress as Bars,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from fedrecplus.cli.help_text import printable
 from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
-    from fedrecplus.experiments.jobs import Job, JobOutcome
-    from fedrecplus.experiments.search_space import Moment
+    from fedrecplus.experiments import Job, JobOutcome, Moment
     from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
@@ -175,7 +181,7 @@ def _note(step: Step) -> str | None:
     """The error of a round that was evaluated, and which workers of a cluster were slow."""
     told = [] if step.rmse is None else [f"RMSE {step.rmse:.4f}"]
     if step.seconds:
-        from fedrecplus.engines.ray.cluster import slow_workers  # here: most trainings have no cluster
+        from fedrecplus.engines.ray import slow_workers  # here: most trainings have no cluster
 
         slow = [f"{name} slow: {step.seconds[name]:.1f} s" for name in slow_workers(step.seconds)]
         told += [f"{len(step.seconds)} workers, {max(step.seconds.values()):.1f} s", *slow]

@@ -14,11 +14,7 @@ from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import check_file_place, load_with_bar
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import family as members_of
-from fedrecplus.experiments import family_tables
-from fedrecplus.experiments import family_tuning as search
-from fedrecplus.experiments.jobs import Monitor
-from fedrecplus.experiments.validation import cut
+from fedrecplus.experiments import Monitor, family as members_of, family_tables, family_tuning as search, tuning_cut
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
@@ -119,7 +115,7 @@ def tune(
 
     with stop_on_interrupt("nothing is kept of an unfinished search") as stop:
         tuned = search.tune_family(
-            [cut(ratings, cut_seed=seed) for seed in range(cuts)],
+            [tuning_cut(ratings, cut_seed=seed) for seed in range(cuts)],
             model,
             settings=settings or [],
             members=chosen,

@@ -10,8 +10,7 @@ import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.cli.node import AllowClear, AnyTask, Metrics, show_tasks, taking_part
-from fedrecplus.cli.node import stay as stay_on
+from fedrecplus.cli.node import AllowClear, AnyTask, Metrics, show_tasks, stay as stay_on, taking_part
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, agree, import_own, remove_store
 from fedrecplus.deploy.node import Invitation, NodeHome, fetch_model, fetch_task, join_by

@@ -10,7 +10,7 @@ import typer
 from fedrecplus.cli.display import say, show_table
 
 if TYPE_CHECKING:
-    from fedrecplus.training.lists import Price, TopList
+    from fedrecplus.training import Price, TopList
 
 _WORDS = "because of"
 
@@ -40,7 +40,7 @@ def list_options(
     why: Annotated[bool, typer.Option("--why/--no-why", help="Name the rated items that speak most for each.")] = True,
 ) -> Any:
     """How a list is to be made, as ``ListOptions``."""
-    from fedrecplus.training.lists import ListOptions  # here: who only rates an item need not wait for it
+    from fedrecplus.training import ListOptions  # here: who only rates an item need not wait for it
 
     items = tuple(item for item in map(str.strip, (session or "").split(",")) if item)
     return ListOptions(n, by, not include_seen, explore, why, not any_time, after, items)

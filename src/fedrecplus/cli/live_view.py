@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from fedrecplus.cli.display import plain_console
-from fedrecplus.deploy.operate.runs import Show
+from fedrecplus.deploy.operate import Show
 
 _SHOWN = 12
 _BETWEEN = 10.0

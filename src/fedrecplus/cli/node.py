@@ -25,8 +25,7 @@ from fedrecplus.deploy.device import (
     task_named,
     withdraw,
 )
-from fedrecplus.deploy.node import Node, NodeHome, NodeMetrics, prepare
-from fedrecplus.deploy.node import join as run
+from fedrecplus.deploy.node import Node, NodeHome, NodeMetrics, join as run, prepare
 from fedrecplus.deploy.wire import read_identities
 
 node_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A device or a silo that takes part.")

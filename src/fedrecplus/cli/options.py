@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.cli.declaring import JsonFile as JsonFile
-from fedrecplus.cli.declaring import check_file_place as check_file_place
-from fedrecplus.cli.declaring import takes
+from fedrecplus.cli.declaring import JsonFile as JsonFile, check_file_place as check_file_place, takes
 from fedrecplus.cli.display import tell
 from fedrecplus.config import (
     Config,
@@ -24,8 +22,7 @@ from fedrecplus.config import (
     with_budget,
     with_channel,
 )
-from fedrecplus.data import FileOptions, Ratings, Split, load, progress_bar
-from fedrecplus.data.joining import together
+from fedrecplus.data import FileOptions, Ratings, Split, load, progress_bar, together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import write_json_to, write_text
 
@@ -261,9 +258,7 @@ def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str]
             return load_config(name, allow or ())
         return _named(load_config(name), Path(name).stem)  # a file of one's own may name any rule
     if name not in presets():
-        from fedrecplus.experiments.trivial import (
-            TRIVIAL,  # here: it wants numba, which most commands wait for too long
-        )
+        from fedrecplus.experiments import TRIVIAL
 
         if name in TRIVIAL:
             remedy = f"set it beside others: fedrecplus compare --dataset ml-100k --algorithm fedrec+,{name}"
@@ -284,6 +279,6 @@ def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, t
         if place is not None:
             write_text(place, text)
     if plot is not None:
-        from fedrecplus.web.report.build import page_of  # here: only pages need it
+        from fedrecplus.web.report import page_of  # here: only pages need it
 
         write_text(plot, page_of([content]))

@@ -40,8 +40,12 @@ def page_command(
     nothing more. It has the run's public model and nothing of any client.
     """
     from fedrecplus.errors import UserError
-    from fedrecplus.web.page.build import build_site  # here: it brings what most commands don't need
-    from fedrecplus.web.page.open import address_of, file_server, serve_until_stopped
+    from fedrecplus.web.page import (
+        address_of,
+        build_site,  # here: it brings what most commands don't need
+        file_server,
+        serve_until_stopped,
+    )
 
     if bits not in ("8", "16"):
         raise UserError(f"--bits {bits}: numbers of the page have 8 or 16 bits", "give 8 or 16")

@@ -11,8 +11,7 @@ from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import NOT_COVERED, JsonFile
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
-from fedrecplus.training.privacy import LEDGER, lines_of, spent
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training import LEDGER, RunFolder, budget_spent, privacy_lines
 
 
 def privacy_command(
@@ -25,7 +24,7 @@ def privacy_command(
     Example:
       fedrecplus privacy runs/ml-100k-fedmf-fold0-seed0
     """
-    folder, lines = RunFolder(run), lines_of(run / LEDGER)
+    folder, lines = RunFolder(run), privacy_lines(run / LEDGER)
     if not lines:
         if not folder.begun:
             raise UserError(f"{run} is not a run's folder", "give the --out of a training")
@@ -35,7 +34,7 @@ def privacy_command(
     runs = list(dict.fromkeys(line["run"] for line in lines))
     delta = max(line["delta"] for line in lines)
     rows = [_row(name, [line for line in lines if line["run"] == name]) for name in runs]
-    total = spent(lines, delta)
+    total = budget_spent(lines, delta)
     show_table(["run", "releases", "last", "ε spent", "δ"], rows)
     if len(runs) > 1:
         say(f"together: ε = {total:.3f} at δ = {delta:g}, if they were trained on the same people")
@@ -54,4 +53,4 @@ def privacy_command(
 
 def _row(name: str, lines: list[dict[str, Any]]) -> list[str]:
     delta = lines[-1]["delta"]
-    return [name, str(len(lines)), lines[-1]["release"], f"{spent(lines, delta):.3f}", f"{delta:g}"]
+    return [name, str(len(lines)), lines[-1]["release"], f"{budget_spent(lines, delta):.3f}", f"{delta:g}"]

@@ -15,9 +15,7 @@ from fedrecplus.cli.lists import as_rows, list_options, show_top_list
 from fedrecplus.cli.options import Allow, JsonFile, check_file_place
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, write_json_to
-from fedrecplus.training.batch import recommend_many
-from fedrecplus.training.lists import ListOptions
-from fedrecplus.training.recommender import Recommender
+from fedrecplus.training import ListOptions, Recommender, recommend_many
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     ".parquet": pl.DataFrame.write_parquet,

@@ -11,10 +11,10 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import Allow, JsonFile, check_file_place
 from fedrecplus.files import write_json_to
-from fedrecplus.training.registry import PublishedModel, Registry
+from fedrecplus.training import PublishedModel, Registry
 
 if TYPE_CHECKING:
-    from fedrecplus.deploy.server.published import ModelOnServer, PublishedModels
+    from fedrecplus.deploy.server import ModelOnServer, PublishedModels
 
 DEFAULT_REGISTRY = Path("runs/registry")
 SERVER_HOME = Path("~/.fedrecplus/server")
@@ -113,7 +113,7 @@ def _registry_of(folder: Path, server: bool, home: Path) -> Registry | Published
     """The registry that is meant: a folder, or the models in a server's database."""
     if not server:
         return Registry(folder)
-    from fedrecplus.deploy.operate.homes import ServerHome
+    from fedrecplus.deploy.operate import ServerHome
 
     return ServerHome.load(home.expanduser().absolute()).models
 

@@ -47,10 +47,12 @@ def report_command(
     The page is one file that needs no network. The privacy–accuracy frontier joins
     comparisons with audits of the same algorithm, channel, rows and budget.
     """
-    from fedrecplus.web.report.build import page  # here: it brings what most commands don't need
-    from fedrecplus.web.report.frontier import to_markdown
-    from fedrecplus.web.report.inputs import gather
-    from fedrecplus.web.report.marked import renewed
+    from fedrecplus.web.report import (
+        gather,
+        page,  # here: it brings what most commands don't need
+        renewed,
+        to_markdown,
+    )
 
     check_file_place(out, markdown_file)
     found = gather(paths)

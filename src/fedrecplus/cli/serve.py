@@ -12,8 +12,8 @@ import typer
 from fedrecplus.cli.display import say
 from fedrecplus.cli.options import Allow
 from fedrecplus.errors import UserError
-from fedrecplus.web.browser import LOOPBACK, is_everywhere
-from fedrecplus.web.service.limits import Limits
+from fedrecplus.web import LOOPBACK, is_everywhere
+from fedrecplus.web.service import Limits
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 _DEFAULT = Limits()
@@ -58,9 +58,14 @@ def serve_command(
         raise UserError(f"serving needs {', '.join(missing)}", "pip install 'fedrecplus[serve]'")
     if is_everywhere(host) and not name:
         raise UserError(f"on {host} the service needs a name that requests are for", "give --name films.example.org")
-    from fedrecplus.web.service.app import ServiceOptions  # here: they bring what most commands don't need
-    from fedrecplus.web.service.run import listen, log_to_stderr, run, server_of
-    from fedrecplus.web.service.serving import ModelSource
+    from fedrecplus.web.service import (
+        ModelSource,
+        ServiceOptions,  # here: they bring what most commands don't need
+        listen,
+        log_to_stderr,
+        run_server,
+        server_of,
+    )
 
     limits = replace(_DEFAULT, body=largest_body, rate=rate, burst=max(2 * rate, 1.0))
     names = [*LOOPBACK, *(() if is_everywhere(host) else (host,)), *(name or ())]
@@ -74,5 +79,5 @@ def serve_command(
     )
     for line in source.current.figures.get("gives_away") or ():
         say(line)
-    run(server_of(source, options, behind_proxy=behind_proxy), opened)
+    run_server(server_of(source, options, behind_proxy=behind_proxy), opened)
     say("stopped")

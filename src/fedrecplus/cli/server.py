@@ -15,15 +15,20 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.deploy.node import read_public_key
-from fedrecplus.deploy.operate.certificates import CA, rotate
-from fedrecplus.deploy.operate.certificates import renew as new_certificate
-from fedrecplus.deploy.operate.homes import ServerHome
-from fedrecplus.deploy.operate.operator_page import page_server
-from fedrecplus.deploy.operate.processes import kept_alive
-from fedrecplus.deploy.operate.serving import children
-from fedrecplus.deploy.operate.upkeep import back_up, look_over, restore
+from fedrecplus.deploy.operate import (
+    CA,
+    ServerHome,
+    back_up,
+    kept_alive,
+    look_over,
+    page_server,
+    renewed_certificate as new_certificate,
+    restore,
+    rotate,
+    serving_processes,
+)
 from fedrecplus.errors import UserError
-from fedrecplus.web.page.bundle import SUMS, write_bundle
+from fedrecplus.web.page import SUMS, write_bundle
 
 server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")
 
@@ -77,7 +82,7 @@ def up(
         else:
             shutil.rmtree(server.page, ignore_errors=True)
         say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
-        with kept_alive(children(server, listener, workers)):
+        with kept_alive(serving_processes(server, listener, workers)):
             threading.Event().wait()
 
 

@@ -11,10 +11,7 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, names_in, write_files
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.theory import corollary as horizons
-from fedrecplus.experiments.theory.constants import Constants
-from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
-from fedrecplus.experiments.theory.study import theory
+from fedrecplus.experiments.theory import LEMMA_HEADINGS, Constants, corollary as horizons, lemma_rows, theory
 from fedrecplus.provenance import Stopwatch
 
 
@@ -73,7 +70,7 @@ def _show(found: dict[str, Any]) -> None:
         lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–", f"{chi:.3g}"])
     show_table(headings, lines)
     say("")
-    show_table(HEADINGS, lemma_rows(found["lemmas"]))
+    show_table(LEMMA_HEADINGS, lemma_rows(found["lemmas"]))
     if "corollary" in found:
         say("")
         show_table(horizons.HEADINGS, horizons.horizon_rows(found["corollary"]))

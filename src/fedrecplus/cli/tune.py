@@ -26,9 +26,19 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, Moment, Trial, apply, default_dimensions, parse_dimensions
-from fedrecplus.experiments.tuning import Tuned, import_optuna, tune
-from fedrecplus.experiments.validation import Objective, cut
+from fedrecplus.experiments import (
+    Dimension,
+    Moment,
+    Objective,
+    Trial,
+    Tuned,
+    default_dimensions,
+    import_optuna,
+    parse_dimensions,
+    tune,
+    tuning_cut,
+    with_values,
+)
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
@@ -116,7 +126,7 @@ def tune_command(
         objective = LIST_OBJECTIVE
         say(f"note: there are no ratings, so settings are chosen by {objective}")
         dimensions = dimensions if search else default_dimensions(start, lists=True)
-    all_cuts = [cut(ratings, fold, share, start.seed, one, way) for ratings in sets for one in seeds]
+    all_cuts = [tuning_cut(ratings, fold, share, start.seed, one, way) for ratings in sets for one in seeds]
     _note_other_start(start, dimensions)
     kept: Trial | None = None
     hint = f"the same command goes on with the study in {storage}"
@@ -125,7 +135,7 @@ def tune_command(
         def tell(moment: Moment) -> None:
             nonlocal kept
             if moment.best is not None and moment.best != kept:  # a killed search leaves the best that it had
-                write_text(out, dumps(apply(start, moment.best.settings)))
+                write_text(out, dumps(with_values(start, moment.best.settings)))
                 kept = moment.best
             progress(moment)
 

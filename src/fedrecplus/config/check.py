@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
+from fedrecplus.parts import hidden_leaves
 from fedrecplus.parts.aggregation import WeightedAggregation
-from fedrecplus.parts.tree import hidden_leaves
 
 LEAKY = " (leaky negatives)"
 """beside the name of every training whose model was told what it is tested on"""

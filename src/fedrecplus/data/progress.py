@@ -22,8 +22,7 @@ def progress_bar(console: Console | None = None) -> Iterator[Progress]:
     ...     progress("ml-1m.zip", 10, 100)
     """
     from rich.console import Console  # here: who shows nothing goes without it
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, Progress as Bar, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     bar = Bar(*columns, console=console or Console(stderr=True), transient=True)

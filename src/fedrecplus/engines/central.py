@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fedrecplus.arrays.compiling import kernel
+from fedrecplus.arrays import kernel
 from fedrecplus.config import Config
 from fedrecplus.engines.interface import Engine
 from fedrecplus.engines.problem import Problem

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.data import Ratings
+from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.engines.statistics import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta

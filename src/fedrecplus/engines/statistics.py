@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import load
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings, load
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import (
     Release,

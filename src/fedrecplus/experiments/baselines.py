@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.errors import UserError
-from fedrecplus.training.evaluation import Predictor
+from fedrecplus.training import Predictor
 
 Array = NDArray[np.float64]
 _ASKED_AT_ONCE = 1 << 20

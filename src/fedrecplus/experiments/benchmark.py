@@ -14,19 +14,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fedrecplus.config import Config, assign, preset
-from fedrecplus.config.check import LEAKY as LEAKS
-from fedrecplus.data import FileOptions, Ratings, Split, load, split
-from fedrecplus.data.joining import together
-from fedrecplus.data.scale import LIKES, Scale
+from fedrecplus.config import LEAKY as LEAKS, Config, assign, preset
+from fedrecplus.data import LIKES, FileOptions, Ratings, Scale, Split, load, split, together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsidePredictor, ease, ials, installed, myfm, svdpp
 from fedrecplus.experiments.trivial import bias_only, global_mean
-from fedrecplus.training import train
-from fedrecplus.training.choosing import choose
-from fedrecplus.training.evaluation import Fallback, Predictor, score
-from fedrecplus.training.ranking import rank
-from fedrecplus.training.sampled import Candidates, sampled_ranking
+from fedrecplus.training import Candidates, Fallback, Predictor, choose, ranking, sampled_ranking, score, train
 
 NEGATIVES = 99
 RATINGS_OF, LISTS_OF = "RMSE", "HR@10 and NDCG@10"
@@ -222,7 +215,7 @@ def _figures(task: BenchmarkTask, predictor: Predictor, fallback: Fallback) -> d
         return {"rmse": rmse, "full_ndcg": None}
     judged = (task.training, task.test, predictor, fallback)
     sampled = sampled_ranking(*judged, NEGATIVES, task.seed, task.negatives)
-    return {"rmse": rmse, "full_ndcg": rank(*judged, (10,), _ALL)["ndcg@10"], **sampled}
+    return {"rmse": rmse, "full_ndcg": ranking.rank(*judged, (10,), _ALL)["ndcg@10"], **sampled}
 
 
 def published_for(name: str) -> list[dict[str, str]]:

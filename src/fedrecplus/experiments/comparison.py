@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
-from fedrecplus.data.frames import frame_of
+from fedrecplus.data import frame_of
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.experiments.trivial import ADDED, LIST_NAMES, TRIVIAL
 from fedrecplus.markdown import csv_table, html_table, markdown_table
-from fedrecplus.training.list_measures import MEASURES
+from fedrecplus.training import MEASURES
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Comparison:
         return f"Comparison({self.title!r})\n{markdown_table(headings, rows)}"
 
     def _repr_html_(self) -> str:
-        return html_table(*errors_table(self), self.title, notes(self))
+        return html_table(*errors_table(self), self.title, comparison_notes(self))
 
     def to_frame(self, backend: str = "polars") -> Any:
         """A row per algorithm and fold with its figures, trivial predictors included."""
@@ -161,7 +161,7 @@ def errors_table(comparison: Comparison) -> Table:
     return headings, rows
 
 
-def notes(comparison: Comparison) -> list[str]:
+def comparison_notes(comparison: Comparison) -> list[str]:
     """What a reader must know to read the tables: rows that nobody asked for, and errors that mean nothing."""
     asked = list(dict.fromkeys(row["algorithm"] for row in comparison.rows))
     added = [name for name in ADDED if name not in asked]

@@ -36,7 +36,7 @@ def title(content: dict[str, Any]) -> str:
     return f"{content['dataset']}, model {content['model']}, {settings}"
 
 
-def column(content: dict[str, Any]) -> str:
+def table_column(content: dict[str, Any]) -> str:
     """What was run, in short."""
     return f"{content['dataset']}, {content['model']}, {'tuned' if content['tuned'] else 'fixed'}"
 
@@ -45,7 +45,7 @@ def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
     """What each idea changes of the RMSE, a column per run of the family."""
     found = [{(claim["better"], claim["worse"]): claim for claim in content["claims"]} for content in contents]
     rows = [[idea, *(_change(of_run.get(pair)) for of_run in found)] for idea, pair in IDEAS.items()]
-    return ("RMSE", *map(column, contents)), rows
+    return ("RMSE", *map(table_column, contents)), rows
 
 
 def _change(claim: dict[str, Any] | None) -> str:

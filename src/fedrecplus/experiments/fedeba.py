@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import assign
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
-from fedrecplus.rounds.server import divide, weighted_sum
+from fedrecplus.rounds import divide, weighted_sum
 
 Array = NDArray[np.float64]
 Clients = NDArray[np.int64]

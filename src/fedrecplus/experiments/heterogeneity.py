@@ -35,16 +35,16 @@ from fedrecplus.experiments.jobs import require_federation
 from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
 from fedrecplus.parts.model.mf import Mf
-from fedrecplus.training.evaluation import (
+from fedrecplus.training import (
     Errors,
     Fallback,
     Predictor,
     errors_of,
     predictor_of,
+    refuse_blown_up,
     score_of_mean,
     untrained_scores,
 )
-from fedrecplus.training.running import refuse_blown_up
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 BASELINE = "uniform"

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.scale import STANDARD_HIGH
+from fedrecplus.data import STANDARD_HIGH, Ratings
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
 from fedrecplus.experiments.fedeba import FedEbaEngine
 from fedrecplus.parts.aggregation import WeightedAggregation

@@ -20,10 +20,7 @@ from fedrecplus.experiments.baselines import OutsideModel, fitted
 from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
 from fedrecplus.experiments.trivial import TRIVIAL, measured
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training import Progress, train
-from fedrecplus.training.callbacks import silent
-from fedrecplus.training.choosing import AUTO, choose
-from fedrecplus.training.measures import evaluate
+from fedrecplus.training import AUTO, Progress, choose, evaluate, silent_progress, train
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 
@@ -56,7 +53,7 @@ class JobOutcome:
 class Monitor:
     """How jobs tell what they do, and are told to stop."""
 
-    progress: Callable[[Job], Progress] = lambda _: silent
+    progress: Callable[[Job], Progress] = lambda _: silent_progress
     """makes a job's progress function"""
     done: Callable[[JobOutcome], None] = lambda _: None
     stop: Stop = lambda: False

@@ -116,7 +116,7 @@ def _short(number: float) -> float:
     return float(f"{number:.{_DIGITS}g}")
 
 
-def apply(config: Config, values: dict[str, Any]) -> Config:
+def with_values(config: Config, values: dict[str, Any]) -> Config:
     """The config with these settings; an error if they can't be together."""
     for name, value in sorted(values.items(), key=lambda pair: not pair[0].endswith(".rule")):
         config = change(config, name, value, _SOURCE)

@@ -8,12 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import EvaluationSettings
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.splits import validation_cut
-from fedrecplus.training.evaluation import Fallback, Predictor, score
-from fedrecplus.training.measures import Evaluation, measure
-from fedrecplus.training.ranking import rank
-from fedrecplus.training.sampled import sampled_ranking
+from fedrecplus.data import Ratings, validation_cut
+from fedrecplus.training import Evaluation, Fallback, Predictor, measure, ranking, sampled_ranking, score
 
 Array = NDArray[np.float64]
 
@@ -88,7 +84,7 @@ def rmse_of_means(training: Ratings, test: Ratings) -> float:
 def ndcg_of_popular(training: Ratings, test: Ratings, relevant_from: float) -> float | None:
     """NDCG@10 of a list of the most popular items."""
     known = Fallback.of(training).knowing_everything()
-    figures = rank(training, test, global_mean(training), known, (10,), relevant_from)
+    figures = ranking.rank(training, test, global_mean(training), known, (10,), relevant_from)
     value: float | None = figures["ndcg@10"]
     return value
 

@@ -21,11 +21,11 @@ import numpy as np
 from fedrecplus.config import Config, check, to_tables, value_of
 from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, Moment, Trial, apply, default_dimensions
+from fedrecplus.experiments.search_space import Dimension, Moment, Trial, default_dimensions, with_values
 from fedrecplus.experiments.validation import Cut, Objective, evaluations
 from fedrecplus.files import locked
 from fedrecplus.randomness import subkey
-from fedrecplus.training.run_folder import fingerprint
+from fedrecplus.training import fingerprint
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 SURE_TRIALS = 5
@@ -166,14 +166,14 @@ class _Search:
             shares = _importances(study, trials)
         if (best := _best(trials, self.objective)) is None:
             raise UserError(f"all {len(trials)} trials failed; the last: {trials[-1].why}", "search smaller steps")
-        return Tuned(self.start, apply(self.start, best.settings), best, trials, self.objective, shares)
+        return Tuned(self.start, with_values(self.start, best.settings), best, trials, self.objective, shares)
 
     def _objective(self, trial: Any, number: int, tell: Tell, stop: Stop) -> float:
         settings = {each.name: each.draw(trial, value_of(self.start, each.name)) for each in self.dimensions}
         trial.set_user_attr("number", number)
         trial.set_user_attr("settings", settings)
         try:
-            config = apply(self.start, settings)
+            config = with_values(self.start, settings)
             tell((settings, 0, config.server.rounds, None))
             curves = (evaluations(cut, config, stop, self.objective) for cut in self.cuts)
             for points in zip(*curves, strict=True):

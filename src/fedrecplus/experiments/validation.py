@@ -12,17 +12,17 @@ from fedrecplus.config import Config
 from fedrecplus.data import Ratings, Split, split, validation_cut
 from fedrecplus.engines import Diverged, engine_of, prepare, rounds
 from fedrecplus.errors import UserError
-from fedrecplus.training.evaluation import (
+from fedrecplus.training import (
     Fallback,
     Predictor,
     Scores,
     predictor_of,
+    ranking,
+    refuse_blown_up,
     score,
     score_of_mean,
     untrained_scores,
 )
-from fedrecplus.training.ranking import measure_named, rank
-from fedrecplus.training.running import refuse_blown_up
 from fedrecplus.workers import Stop
 
 FOLDS = 5
@@ -54,7 +54,7 @@ class Objective:
     def __post_init__(self) -> None:
         if self.maximised:
             try:
-                measure_named(self.name)
+                ranking.measure_named(self.name)
             except UserError as error:
                 raise UserError(f"{self.name!r} is no objective", f"write rmse, or {error.remedy}") from None
 
@@ -80,7 +80,7 @@ class Objective:
             )
 
 
-def cut(
+def tuning_cut(
     ratings: Ratings,
     fold: int = 0,
     share: float = 0.1,
@@ -129,8 +129,8 @@ def _value(
     scale = cut.held_out.scale
     if not objective.maximised:
         return scores.rmse * scale.standard_step / scale.step
-    _, depth = measure_named(objective.name)
-    found = rank(cut.fitted, cut.held_out, predictor, fallback, (depth,), config.evaluation.relevant_from)
+    _, depth = ranking.measure_named(objective.name)
+    found = ranking.rank(cut.fitted, cut.held_out, predictor, fallback, (depth,), config.evaluation.relevant_from)
     if found[objective.name] is None:
         raise UserError(
             f"no held-out rating of {cut.name} makes an item relevant", "hold out more: --share, or --objective rmse"

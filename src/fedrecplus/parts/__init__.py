@@ -8,11 +8,17 @@ from typing import Any
 
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import Aggregation
+from fedrecplus.parts.assumptions import (
+    OfModel,
+    OfPseudoItems,
+    OfVirtualRatings,
+)
 from fedrecplus.parts.channel import Channel
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.parts.model import Model
 from fedrecplus.parts.part import (
     Part,
+    S,
     built_in,
     choices,
     classes_in,
@@ -23,26 +29,48 @@ from fedrecplus.parts.part import (
 )
 from fedrecplus.parts.privacy import Mechanism
 from fedrecplus.parts.pseudo_items import PseudoItems
+from fedrecplus.parts.recency import (
+    DECAYS,
+    LONG_AGO,
+    MOMENT,
+    VALIDATED,
+    recency_weights,
+)
 from fedrecplus.parts.server_optimizer import ServerOptimizer
+from fedrecplus.parts.similarity import similarity, unit_rows
+from fedrecplus.parts.tree import hidden_leaves, unpack
 from fedrecplus.parts.virtual_ratings import VirtualRatings
 
 __all__ = [
+    "DECAYS",
     "KINDS",
+    "LONG_AGO",
+    "MOMENT",
+    "VALIDATED",
     "Aggregation",
     "Channel",
     "Encoder",
     "Mechanism",
     "Model",
+    "OfModel",
+    "OfPseudoItems",
+    "OfVirtualRatings",
     "Part",
     "PseudoItems",
+    "S",
     "ServerOptimizer",
     "VirtualRatings",
     "built_in",
     "choices",
+    "hidden_leaves",
     "is_outside",
     "kinds_of",
     "part_class",
+    "recency_weights",
+    "similarity",
     "summary_of",
+    "unit_rows",
+    "unpack",
 ]
 
 KINDS: dict[str, type[Part[Any]]] = {

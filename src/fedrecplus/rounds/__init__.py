@@ -3,6 +3,7 @@
 from fedrecplus.rounds.client import (
     check_weights,
     client_round,
+    extra_rows,
     local_update,
     outgoing,
     predictions,
@@ -13,16 +14,24 @@ from fedrecplus.rounds.client import (
     virtual_ratings,
 )
 from fedrecplus.rounds.extension import extend_server
-from fedrecplus.rounds.release import STATISTICS, neighbouring, plan_of, released, with_noise
+from fedrecplus.rounds.release import (
+    STATISTICS,
+    neighbouring,
+    plan_of,
+    released,
+    with_noise,
+)
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
     broadcast,
     cooldown,
+    divide,
     encode_items,
     server_round,
     start_server,
     sums_of,
+    weighted_sum,
     weights_of,
 )
 
@@ -34,8 +43,10 @@ __all__ = [
     "check_weights",
     "client_round",
     "cooldown",
+    "divide",
     "encode_items",
     "extend_server",
+    "extra_rows",
     "local_update",
     "neighbouring",
     "outgoing",
@@ -50,6 +61,7 @@ __all__ = [
     "start_server",
     "sums_of",
     "virtual_ratings",
+    "weighted_sum",
     "weights_of",
     "with_noise",
 ]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import namespace
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
+from fedrecplus.parts import unit_rows
 from fedrecplus.parts.aggregation import (
     RobustAggregation,
     WeightedAggregation,
@@ -21,7 +22,6 @@ from fedrecplus.parts.aggregation import (
 )
 from fedrecplus.parts.channel import SummingChannel
 from fedrecplus.parts.privacy import BudgetMechanism
-from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
 

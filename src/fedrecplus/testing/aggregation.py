@@ -13,8 +13,7 @@ from fedrecplus.config import assign
 from fedrecplus.parts import Aggregation
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
-from fedrecplus.rounds import outgoing, sums_of, weights_of
-from fedrecplus.rounds.server import divide
+from fedrecplus.rounds import divide, outgoing, sums_of, weights_of
 from fedrecplus.testing.contract import Contract
 
 ITEMS, COLUMNS = 9, 3

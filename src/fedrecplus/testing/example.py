@@ -10,8 +10,7 @@ import numpy as np
 
 from fedrecplus.arrays import NOTHING
 from fedrecplus.config import Config, assign
-from fedrecplus.data import Ratings, Scale
-from fedrecplus.data.ratings import Catalogue
+from fedrecplus.data import Catalogue, Ratings, Scale
 from fedrecplus.device import Device
 from fedrecplus.engines import Problem, SimulationState, device_of, engine_of, message_of, prepare
 from fedrecplus.protocol import Broadcast

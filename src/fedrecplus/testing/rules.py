@@ -12,9 +12,8 @@ from fedrecplus.arrays import NOTHING
 from fedrecplus.data import Scale
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
-from fedrecplus.parts import Encoder, Mechanism, PseudoItems, ServerOptimizer, VirtualRatings
+from fedrecplus.parts import Encoder, Mechanism, PseudoItems, ServerOptimizer, VirtualRatings, unit_rows
 from fedrecplus.parts.pseudo_items import Count
-from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.parts.virtual_ratings import put_on_scale
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import client_round, predictions, pseudo_items

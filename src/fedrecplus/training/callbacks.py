@@ -43,7 +43,7 @@ class Step:
 Progress = Callable[[Step], None]
 
 
-def silent(_: Step) -> None:
+def silent_progress(_: Step) -> None:
     """Tell nobody."""
 
 

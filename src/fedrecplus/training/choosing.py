@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, assign, preset, with_channel
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.data.splits import Split, validation_cut
+from fedrecplus.data import Ratings, Split, validation_cut
+from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.errors import UserError
 from fedrecplus.training.loop import train
 from fedrecplus.training.measures import evaluate

@@ -12,13 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, change, check, check_channel, load_config, preset, with_budget, with_channel
-from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.files.read import ratings_of_frame
-from fedrecplus.data.files.tables import pair_columns
-from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame, tabular
-from fedrecplus.data.load import load
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.scale import Scale
+from fedrecplus.data import FileOptions, Ratings, Scale, as_polars, backend_of, frame_of, is_frame, load, tabular
+from fedrecplus.data.files import pair_columns, ratings_of_frame
 from fedrecplus.errors import DataWarning, NotFittedError, UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback

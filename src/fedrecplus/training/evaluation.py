@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.ratings import Ratings, damped_means
+from fedrecplus.data import Ratings, damped_means
 from fedrecplus.engines import Engine, Problem, SimulationState, item_columns
 from fedrecplus.parts import Model
 from fedrecplus.protocol import PublicItems

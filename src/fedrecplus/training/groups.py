@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
 from fedrecplus.training.evaluation import Errors
 
 FEW_RATINGS_SHARE = 0.25

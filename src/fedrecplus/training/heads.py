@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.data import Ratings
+from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, prepare, rounds
 from fedrecplus.protocol import BYTES_PER_NUMBER
 from fedrecplus.randomness import subkey, uniform

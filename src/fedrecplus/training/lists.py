@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.parts.similarity import unit_rows
+from fedrecplus.parts import unit_rows
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.ranking import top
 from fedrecplus.workers import one_thread

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, check, preset
-from fedrecplus.data.joining import join
-from fedrecplus.data.load import RatingsLike, load
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.data import Ratings, RatingsLike, join, load
+from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.engines import engine_of, prepare, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import plan_of
-from fedrecplus.training.callbacks import Callback, Progress, check_callbacks, silent
+from fedrecplus.training.callbacks import Callback, Progress, check_callbacks, silent_progress
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import LEDGER, BookFile, Ledger, run_name
 from fedrecplus.training.recommender import Recommender
@@ -37,7 +35,7 @@ def train(
     test: RatingsLike | None,
     config: Config | str,
     *,
-    progress: Progress = silent,
+    progress: Progress = silent_progress,
     out: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,

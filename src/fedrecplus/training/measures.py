@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.joining import join
-from fedrecplus.data.load import RatingsLike, load
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings, RatingsLike, join, load
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.markdown import html_table
-from fedrecplus.parts.recency import recency_weights
+from fedrecplus.parts import recency_weights
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import DEPTHS, LIKED, Lists, lists_of
@@ -69,7 +67,7 @@ class Evaluation:
         rows += [(group, name, value) for group, figures in by_name for name, value in figures.items()]
         groups, names, values = zip(*rows, strict=True)
         numbers = [None if value is None else float(value) for value in values]
-        from fedrecplus.data.frames import frame_of  # here: a node measures without polars
+        from fedrecplus.data import frame_of  # here: a node measures without polars
 
         return frame_of({"group": list(groups), "figure": list(names), "value": numbers}, backend)
 

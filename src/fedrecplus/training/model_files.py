@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from fedrecplus.config import Config, dumps, loads
-from fedrecplus.data.scale import Scale
+from fedrecplus.data import Scale
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_tensors
-from fedrecplus.parts.tree import unpack
+from fedrecplus.parts import unpack
 from fedrecplus.protocol import PublicItems
 from fedrecplus.training.evaluation import ScoredBy
 

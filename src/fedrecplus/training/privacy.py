@@ -45,7 +45,7 @@ class BookFile:
 
     def lines(self) -> list[dict[str, Any]]:
         """All that were noted."""
-        return lines_of(self.path)
+        return privacy_lines(self.path)
 
     def add(self, line: dict[str, Any]) -> None:
         """On the disk when this returns."""
@@ -115,7 +115,7 @@ class Ledger:
 
     def spent(self) -> float:
         """ε of this run's releases so far, those that were repeated with fresh noise included."""
-        return spent(self._lines(), self.delta)
+        return budget_spent(self._lines(), self.delta)
 
     def _lines(self) -> list[dict[str, Any]]:
         return [line for line in self.book.lines() if line["run"] == self.run]
@@ -134,7 +134,7 @@ def run_name(config: Config, fingerprint: str) -> str:
     return hashlib.sha256(f"{fingerprint} {dumps(config)}".encode()).hexdigest()[:16]
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
+def privacy_lines(path: Path) -> list[dict[str, Any]]:
     """All releases that were noted; what a kill cut short was never released."""
     if not path.exists():
         return []
@@ -147,7 +147,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def spent(lines: list[dict[str, Any]], delta: float) -> float:
+def budget_spent(lines: list[dict[str, Any]], delta: float) -> float:
     """ε of the noted releases, together."""
     return epsilon_of(_releases(lines), delta, _accountant(lines))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.randomness import uniform
 from fedrecplus.training.evaluation import Fallback, Predictor

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines import Problem, engine_of, item_columns, statistics_budget
-from fedrecplus.engines.state import start_private
-from fedrecplus.parts.recency import DECAYS, VALIDATED, recency_weights
+from fedrecplus.data import Ratings
+from fedrecplus.engines import Problem, engine_of, item_columns, start_private, statistics_budget
+from fedrecplus.parts import DECAYS, VALIDATED, recency_weights
 from fedrecplus.randomness import uniform
 from fedrecplus.rounds import plan_of
 from fedrecplus.training.evaluation import Predictor

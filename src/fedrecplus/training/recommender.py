@@ -11,9 +11,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.scale import STANDARD_HIGH
+from fedrecplus.data import STANDARD_HIGH
 from fedrecplus.errors import UserError
-from fedrecplus.parts.recency import LONG_AGO, MOMENT, recency_weights
+from fedrecplus.parts import LONG_AGO, MOMENT, recency_weights
 from fedrecplus.training.evaluation import Fallback, client_means
 from fedrecplus.training.lists import (
     Choices,
@@ -59,7 +59,7 @@ class Person:
 
     def recommend(self, n: int = 10, *, backend: str = "polars", **options: Unpack[ListChoices]) -> Any:
         """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and why if asked for."""
-        from fedrecplus.data.frames import frame_of  # here: a node makes lists without polars
+        from fedrecplus.data import frame_of  # here: a node makes lists without polars
 
         return frame_of(columns_of(self.top_items(n, **options), options.get("why", False)), backend)
 

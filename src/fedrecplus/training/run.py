@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, to_tables
-from fedrecplus.data.joining import join
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings, join
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
-from fedrecplus.parts.recency import VALIDATED
+from fedrecplus.parts import VALIDATED
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.measures import Evaluation
 from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, dumps, load_config, to_tables
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.data import Ratings
+from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.engines import RoundReport, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_writable, write_json, write_tensors, write_text

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedrecplus.config import Config
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
 from fedrecplus.engines import (
     Diverged,
     Problem,
@@ -22,8 +22,8 @@ from fedrecplus.engines import (
     rounds,
 )
 from fedrecplus.errors import UserError
+from fedrecplus.parts import recency_weights
 from fedrecplus.parts.privacy import BudgetMechanism
-from fedrecplus.parts.recency import recency_weights
 from fedrecplus.randomness import uniform
 from fedrecplus.training.callbacks import Callback, Progress, Step
 from fedrecplus.training.evaluation import (

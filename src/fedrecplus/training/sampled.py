@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
 from fedrecplus.randomness import keys, subkey
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.ranking import cells, clients_with_ratings, scores_of

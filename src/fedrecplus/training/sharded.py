@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.engines import SimulationState, item_columns
-from fedrecplus.engines.ray import RayEngine
-from fedrecplus.engines.ray.worker import ShardView
+from fedrecplus.engines.ray import RayEngine, ShardView
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import uniform
 from fedrecplus.training.evaluation import (

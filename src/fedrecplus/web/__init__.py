@@ -1,1 +1,10 @@
 """What people open in a browser: the report of runs and studies, the person's page, the service."""
+
+from typing import TYPE_CHECKING
+
+from fedrecplus.lazy import lazily
+
+if TYPE_CHECKING:
+    from fedrecplus.web.browser import LOOPBACK as LOOPBACK, is_everywhere as is_everywhere
+
+lazily(__name__)

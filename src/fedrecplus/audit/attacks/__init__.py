@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.parts.part import Part, S
+from fedrecplus.parts import Part, S
 
 SIGHTS = ("values", "lists", "sums", "statistics")
 """what there may be to look at"""

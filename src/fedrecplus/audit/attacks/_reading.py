@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrecplus.audit.attacks._solved import Shown, common_direction, memberships, on_scale, solve, used_rows
 from fedrecplus.audit.transcript import Sent, Transcript, hides_rows
 from fedrecplus.errors import UserError
-from fedrecplus.parts.assumptions import OfModel
+from fedrecplus.parts import OfModel
 from fedrecplus.parts.model.mf import Mf
 
 Array = NDArray[np.float64]

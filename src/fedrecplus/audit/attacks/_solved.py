@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.parts.assumptions import OfModel
+from fedrecplus.parts import OfModel
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

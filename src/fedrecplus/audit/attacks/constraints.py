@@ -21,8 +21,7 @@ from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.item_regression import ItemRegression
 from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.protocol import PublicItems
-from fedrecplus.settings import Annotated, number, text
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
 Array = NDArray[np.float64]
 _SHADOW = 0.5

@@ -17,8 +17,7 @@ from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts.model.ials import Ials
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 Array = NDArray[np.float64]
 _TASTE = 8.0

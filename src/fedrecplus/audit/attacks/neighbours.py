@@ -17,7 +17,7 @@ from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._reading import Reading, rated_share, readings
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript, hides_rows
-from fedrecplus.parts.similarity import similarity
+from fedrecplus.parts import similarity
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Settings
 

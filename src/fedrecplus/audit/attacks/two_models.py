@@ -14,8 +14,7 @@ from fedrecplus.audit.attacks._prior import prior
 from fedrecplus.audit.attacks._reading import rated_share
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 Array = NDArray[np.float64]
 _LEAST, _MOST = 0.02, 0.995

@@ -1,66 +1,61 @@
 """A node's side: the store of ratings, the reply to a round's request, and recommendations. Knows only the wire."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
-    from fedrecplus.deploy.device.budget import spent
-    from fedrecplus.deploy.device.identity import Identities, own_key, pin_identities
-    from fedrecplus.deploy.device.items import FoundItem, find_item
-    from fedrecplus.deploy.device.log import forks, known_logs
-    from fedrecplus.deploy.device.marks import MARKS, mark_item, marks_of
-    from fedrecplus.deploy.device.models import choose_table, chosen_table, is_chosen, seen_tables, use_newest
-    from fedrecplus.deploy.device.owner import (
-        import_many,
-        import_own,
-        known_catalogues,
-        last_upload,
-        recommend,
-        top_list,
-        unknown_items,
-        used_model,
+    from fedrecplus.deploy.device.budget import spent as spent
+    from fedrecplus.deploy.device.identity import (
+        Identities as Identities,
+        own_key as own_key,
+        pin_identities as pin_identities,
     )
-    from fedrecplus.deploy.device.pausing import is_paused, pause
-    from fedrecplus.deploy.device.policy import CHANNELS, Policy, load_policy, save_policy, with_pin
-    from fedrecplus.deploy.device.private_files import check_private
-    from fedrecplus.deploy.device.round import answer, load_clients
-    from fedrecplus.deploy.device.steps import stepped_tables
-    from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, remove_store
-    from fedrecplus.deploy.device.tasks import KnownTask, agree, known_tasks, propose, task_named, withdraw
+    from fedrecplus.deploy.device.items import FoundItem as FoundItem, find_item as find_item
+    from fedrecplus.deploy.device.log import forks as forks, known_logs as known_logs
+    from fedrecplus.deploy.device.marks import MARKS as MARKS, mark_item as mark_item, marks_of as marks_of
+    from fedrecplus.deploy.device.models import (
+        choose_table as choose_table,
+        chosen_table as chosen_table,
+        is_chosen as is_chosen,
+        seen_tables as seen_tables,
+        use_newest as use_newest,
+    )
+    from fedrecplus.deploy.device.owner import (
+        import_many as import_many,
+        import_own as import_own,
+        known_catalogues as known_catalogues,
+        last_upload as last_upload,
+        recommend as recommend,
+        top_list as top_list,
+        unknown_items as unknown_items,
+        used_model as used_model,
+    )
+    from fedrecplus.deploy.device.pausing import is_paused as is_paused, pause as pause
+    from fedrecplus.deploy.device.policy import (
+        CHANNELS as CHANNELS,
+        Policy as Policy,
+        load_policy as load_policy,
+        save_policy as save_policy,
+        with_pin as with_pin,
+    )
+    from fedrecplus.deploy.device.private_files import check_private as check_private
+    from fedrecplus.deploy.device.round import answer as answer, load_clients as load_clients
+    from fedrecplus.deploy.device.steps import stepped_tables as stepped_tables
+    from fedrecplus.deploy.device.store import (
+        BATCH as BATCH,
+        OWNER as OWNER,
+        StorageFull as StorageFull,
+        Store as Store,
+        remove_store as remove_store,
+    )
+    from fedrecplus.deploy.device.tasks import (
+        KnownTask as KnownTask,
+        agree as agree,
+        known_tasks as known_tasks,
+        propose as propose,
+        task_named as task_named,
+        withdraw as withdraw,
+    )
 
-_HOMES = {
-    "budget": ("spent",),
-    "identity": ("Identities", "own_key", "pin_identities"),
-    "items": ("FoundItem", "find_item"),
-    "log": ("forks", "known_logs"),
-    "marks": ("MARKS", "mark_item", "marks_of"),
-    "models": ("choose_table", "chosen_table", "is_chosen", "seen_tables", "use_newest"),
-    "owner": (
-        "import_many", "import_own", "known_catalogues", "last_upload", "recommend", "top_list", "unknown_items",
-        "used_model",
-    ),
-    "pausing": ("is_paused", "pause"),
-    "policy": ("CHANNELS", "Policy", "load_policy", "save_policy", "with_pin"),
-    "private_files": ("check_private",),
-    "round": ("answer", "load_clients"),
-    "steps": ("stepped_tables",),
-    "store": ("BATCH", "OWNER", "StorageFull", "Store", "remove_store"),
-    "tasks": ("KnownTask", "agree", "known_tasks", "propose", "task_named", "withdraw"),
-}  # fmt: skip
-"""module → its names here; it is imported when one is first used: who only rates an item waits for no model"""
-
-__all__ = [
-    "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "KnownTask", "Policy", "StorageFull", "Store",
-    "agree", "answer", "check_private", "choose_table", "chosen_table", "find_item", "forks", "import_many",
-    "import_own", "is_chosen", "is_paused", "known_catalogues", "known_logs", "known_tasks", "last_upload",
-    "load_clients", "load_policy", "mark_item", "marks_of", "own_key", "pause", "pin_identities", "propose",
-    "recommend", "remove_store", "save_policy", "seen_tables", "spent", "stepped_tables", "task_named", "top_list",
-    "unknown_items", "use_newest", "used_model", "with_pin", "withdraw",
-]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+lazily(__name__)

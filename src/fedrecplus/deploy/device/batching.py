@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
+from fedrecplus.data import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.device import Decoys, Device
 from fedrecplus.parts.pseudo_items import in_wholes
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, subkey
-from fedrecplus.rounds.client import extra_rows, virtual_ratings
+from fedrecplus.rounds import extra_rows, virtual_ratings
 
 Items = NDArray[np.int64]
 Values = NDArray[np.float64]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import from_tables
-from fedrecplus.config.toml import refuse_outside
+from fedrecplus.config import from_tables, refuse_outside
 from fedrecplus.data import FileOptions, load
 from fedrecplus.deploy.device.catalogues import added_items, load_catalogue
 from fedrecplus.deploy.device.models import SeenTable, chosen_table, seen_tables, table_of
@@ -18,9 +17,7 @@ from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
-from fedrecplus.training.lists import ListOptions, Recommendation, TopList
-from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.recommender import Recommender
+from fedrecplus.training import ListOptions, Recommendation, Recommender, SharedModel, TopList
 
 _FORM = "write lines such as 1193,5"
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fedrecplus.config import Config
-from fedrecplus.data.ratings import Ratings, narrowest
-from fedrecplus.data.scale import Scale
+from fedrecplus.data import Ratings, Scale, narrowest
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
 from fedrecplus.deploy.device.budget import book, check_cost, cost_of, task_of
@@ -39,8 +38,7 @@ from fedrecplus.deploy.device.tasks import check_task
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Decoys, Device
-from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
-from fedrecplus.engines.state import remember
+from fedrecplus.engines import Problem, device_of, engine_of, prepare, remember, start_private
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import mark
 from fedrecplus.protocol import Broadcast, ErrorReport, Upload

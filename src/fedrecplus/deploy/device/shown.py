@@ -19,7 +19,7 @@ from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.device import Decoys, Device
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.rounds.client import virtual_ratings
+from fedrecplus.rounds import virtual_ratings
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.data.scale import Scale
+from fedrecplus.data import Scale
 from fedrecplus.deploy.device.layout import bring_up_to_date, make_tables
 from fedrecplus.deploy.device.private_files import check_private
 from fedrecplus.deploy.device.sent import SentLine, now

@@ -41,8 +41,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingVector, encode, is_clipped, without_marks, zeros
-from fedrecplus.parts.channel.secure.client import SecureClient
-from fedrecplus.parts.channel.secure.messages import Refused
+from fedrecplus.parts.channel.secure import Refused, SecureClient
 from fedrecplus.randomness import subkey
 
 log = logging.getLogger("fedrecplus")

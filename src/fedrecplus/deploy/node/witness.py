@@ -61,7 +61,7 @@ class ServerPast:
             raise Refusal("task", f"what its server should keep of missed rounds isn't there ({error})") from None
 
 
-def witness(home: Path, head: LogHead, entries: list[str]) -> dict[str, Any]:
+def witness_log(home: Path, head: LogHead, entries: list[str]) -> dict[str, Any]:
     """Look at a log beside what it was, keep it, and sign its head; a UserError where it isn't what it was, grown."""
     try:
         head.check(Task.parse(entries[0]))

@@ -36,7 +36,7 @@ def make_server_certificates(folder: Path, hosts: list[str]) -> None:
         _make_server(folder, [*known, *hosts])
 
 
-def renew(folder: Path, hosts: list[str]) -> None:
+def renewed_certificate(folder: Path, hosts: list[str]) -> None:
     """A new server certificate of the same authority, for these hosts and those of the old one; nodes need nothing."""
     names = [name for name in [*names_of(folder), *hosts] if name not in ("localhost", "127.0.0.1", "::1")]
     _make_server(folder, list(dict.fromkeys(names)))

@@ -18,7 +18,7 @@ from fedrecplus.deploy.operate.homes import ServerHome
 from fedrecplus.deploy.operate.upkeep import look_over
 from fedrecplus.deploy.server import StoredRun, figures_of
 from fedrecplus.errors import UserError
-from fedrecplus.training.privacy import Ledger
+from fedrecplus.training import Ledger
 
 _PAGE = Path(__file__).with_name("operator_page.html")
 _SHOWN = 200

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, change
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
 from fedrecplus.deploy.device import CHANNELS, Policy, Store, save_policy
 from fedrecplus.deploy.node import NodeHome, read_public_key
 from fedrecplus.deploy.operate.certificates import CA
 from fedrecplus.deploy.operate.homes import ServerHome
 from fedrecplus.deploy.operate.processes import Child, kept_alive, server_port
-from fedrecplus.deploy.operate.serving import children
+from fedrecplus.deploy.operate.serving import serving_processes
 from fedrecplus.deploy.server import Deployment, StoredRun, begin, export
 from fedrecplus.deploy.server.lease import is_held
 from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, QUEUED, STOPPED
@@ -129,5 +129,5 @@ def running_server(home: Path, workers: int = 1, address: str = "") -> Iterator[
     """A server on loopback with TLS, until the block ends."""
     server = ServerHome(home.absolute(), "127.0.0.1", server_port(), address=address)
     server.prepare([])
-    with server.listening() as listener, kept_alive(children(server, listener, workers, home / "server.log")):
+    with server.listening() as listener, kept_alive(serving_processes(server, listener, workers, home / "server.log")):
         yield server

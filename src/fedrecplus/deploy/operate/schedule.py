@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedrecplus.errors import UserError
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training import RunFolder
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _SHORTEST = 10.0

@@ -57,7 +57,7 @@ def coordinate(home: ServerHome, lease_seconds: float = SECONDS) -> None:
     run(home.database, threading.Event(), lease_seconds)
 
 
-def children(
+def serving_processes(
     home: ServerHome, listener: socket.socket, workers: int, log: Path | None = None, lease: float = SECONDS
 ) -> list[Child]:
     """The processes of a server: a coordinator, and workers that share a socket."""

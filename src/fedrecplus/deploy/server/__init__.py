@@ -12,14 +12,22 @@ except ImportError as _missing:  # a node needs none of them
 
 from fedrecplus.deploy.server.collect import Link
 from fedrecplus.deploy.server.database import Database, patiently
-from fedrecplus.deploy.server.deployment import begin, export, go_on, journal_of, run_of
+from fedrecplus.deploy.server.deployment import (
+    begin,
+    export,
+    go_on,
+    journal_of,
+    run_of,
+)
 from fedrecplus.deploy.server.figures import RunFigures, figures_of
 from fedrecplus.deploy.server.lease import Lease, LeaseLost
+from fedrecplus.deploy.server.published import ModelOnServer, PublishedModels
 from fedrecplus.deploy.server.rounds import serve
 from fedrecplus.deploy.server.stored_run import CoordinatedRun, StoredRun
 from fedrecplus.deploy.server.terms import Deployment
 
 __all__ = [
-    "CoordinatedRun", "Database", "Deployment", "Lease", "LeaseLost", "Link", "RunFigures", "StoredRun", "begin",
-    "export", "figures_of", "go_on", "journal_of", "patiently", "run_of", "serve",
+    "CoordinatedRun", "Database", "Deployment", "Lease", "LeaseLost", "Link", "ModelOnServer", "PublishedModels",
+    "RunFigures", "StoredRun", "begin", "export", "figures_of", "go_on", "journal_of", "patiently", "run_of",
+    "serve",
 ]  # fmt: skip

@@ -36,12 +36,21 @@ from fedrecplus.files import write_json, write_tensors, write_text
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
-from fedrecplus.training.model_files import nobodys_parts, read_tensors
-from fedrecplus.training.privacy import LEDGER, Ledger, privacy_of
-from fedrecplus.training.publishing import PUBLIC_LIST
-from fedrecplus.training.run import channel_of
-from fedrecplus.training.run_folder import CONFIG, METRICS, Checkpoint, RunFolder, Tally
-from fedrecplus.training.running import step_size
+from fedrecplus.training import (
+    CONFIG,
+    LEDGER,
+    METRICS,
+    PUBLIC_LIST,
+    Checkpoint,
+    Ledger,
+    RunFolder,
+    Tally,
+    channel_of,
+    nobodys_parts,
+    privacy_of,
+    read_tensors,
+    step_size,
+)
 
 DEPLOYMENT, JOURNAL = "deployment.json", "journal.jsonl"
 """which run of the database a folder is of; a line for each round"""

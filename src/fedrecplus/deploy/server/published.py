@@ -15,8 +15,7 @@ from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.schema import models, objects
 from fedrecplus.deploy.wire.questions import object_digest
 from fedrecplus.errors import UserError
-from fedrecplus.training.model_files import MODEL
-from fedrecplus.training.registry import finished_model
+from fedrecplus.training import MODEL, finished_model
 
 
 @dataclass(frozen=True)

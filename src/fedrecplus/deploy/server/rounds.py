@@ -37,16 +37,13 @@ from fedrecplus.deploy.wire import (
     told_tables,
 )
 from fedrecplus.deploy.wire.questions import told_bytes
-from fedrecplus.engines import Diverged, RoundReport
-from fedrecplus.engines.loop import look_for_divergence
+from fedrecplus.engines import Diverged, RoundReport, look_for_divergence
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import expected_in, joined
 from fedrecplus.parts.privacy import check_delta, os_words
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import ServerState, add_up, broadcast, released
-from fedrecplus.training.privacy import Ledger
-from fedrecplus.training.run_folder import Tally
-from fedrecplus.training.running import step_size
+from fedrecplus.training import Ledger, Tally, step_size
 
 log = logging.getLogger("fedrecplus")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0

@@ -42,10 +42,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.parts.channel import Grouping, cohort_bytes, decode
-from fedrecplus.parts.channel.secure import server_options
-from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, pack, unpack
-from fedrecplus.parts.channel.secure.server import SecureServer
-from fedrecplus.parts.channel.secure.server_state import Aborted
+from fedrecplus.parts.channel.secure import Aborted, Advertisement, Refused, SecureServer, pack, server_options, unpack
 from fedrecplus.protocol import Sums
 
 log = logging.getLogger("fedrecplus")

@@ -27,7 +27,7 @@ from fedrecplus.deploy.wire import ItemCatalogue, Packet, sums_told
 from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums
-from fedrecplus.training.run_folder import Checkpoint, Tally
+from fedrecplus.training import Checkpoint, Tally
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
 _BETWEEN = 0.5

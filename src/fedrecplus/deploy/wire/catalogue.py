@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.scale import Scale
+from fedrecplus.data import Ratings, Scale
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_tensors
 from fedrecplus.protocol import PublicItems
-from fedrecplus.training.model_files import SharedModel, read_tensors
+from fedrecplus.training import SharedModel, read_tensors
 
 ITEMS = "items.safetensors"
 FEWEST = 3

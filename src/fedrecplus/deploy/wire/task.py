@@ -16,9 +16,8 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from fedrecplus.config import Config, check, from_tables
-from fedrecplus.config.toml import refuse_outside
-from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
+from fedrecplus.config import Config, check, from_tables, refuse_outside
+from fedrecplus.data import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Refusal
 from fedrecplus.deploy.wire.settings import fixed_settings

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.arrays import subkey
-from fedrecplus.arrays.compiling import kernel
+from fedrecplus.arrays import kernel, subkey
 from fedrecplus.engines.fast.rows import PseudoRows
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem

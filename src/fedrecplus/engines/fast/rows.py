@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING
-from fedrecplus.arrays.compiling import kernel
+from fedrecplus.arrays import NOTHING, kernel
 from fedrecplus.device import Decoys, Device
 from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.interface import Clients

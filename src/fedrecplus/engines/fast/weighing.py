@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.arrays.compiling import exact_kernel, inner, mix, to_unit
+from fedrecplus.arrays import exact_kernel, inner, mix, to_unit
 from fedrecplus.parts.aggregation import ByDistance
 
 _ROWS = {"table": 0, "own": 1, "mean-own": 2}

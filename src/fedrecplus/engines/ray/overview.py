@@ -9,7 +9,7 @@ from fedrecplus.engines.ray.cluster import slow_workers, statuses_of
 from fedrecplus.engines.ray.connection import ADDRESS, NAMESPACE, connect, machines
 
 
-def overview(address: str | None) -> dict[str, Any]:
+def cluster_overview(address: str | None) -> dict[str, Any]:
     """Machines and workers of the cluster at an address; of the one on this machine if none is given."""
     ray = connect(address or os.environ.get(ADDRESS) or "auto")
     named = ray.util.list_named_actors(all_namespaces=True)

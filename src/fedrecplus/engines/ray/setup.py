@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.data.shards.write import of_clients
+from fedrecplus.data.shards import ShardedRatings, of_clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.ray.worker import FileShard, HeldShard, Setup
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.shards.manifest import Shard, ShardFolder
-from fedrecplus.data.shards.read import read_shard
+from fedrecplus.data import Ratings
+from fedrecplus.data.shards import Shard, ShardFolder, read_shard
 from fedrecplus.engines.interface import Engine, engine_of, item_columns
 from fedrecplus.engines.problem import Problem, prepare
 from fedrecplus.engines.ray.connection import ray_module

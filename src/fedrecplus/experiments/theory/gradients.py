@@ -15,7 +15,7 @@ from fedrecplus.device import Decoys, Rows, merge
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, device_of, message_of
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
-from fedrecplus.rounds.client import virtual_ratings
+from fedrecplus.rounds import virtual_ratings
 
 Array = NDArray[np.float64]
 

@@ -110,7 +110,7 @@ def local_updates(looks: Sequence[Look], k: Constants, config: Config) -> dict[s
     return {"measured": left, "bound": right, "ratio": left / right, "applies": rate <= 1.0 / (8.0 * k.L * K)}
 
 
-HEADINGS = ("lemma", "measured", "bound", "measured/bound")
+LEMMA_HEADINGS = ("lemma", "measured", "bound", "measured/bound")
 _NAMES = {
     "wasserstein": "Wasserstein bound: D ≤ m Σ p²W",
     "gradient_distance": "gradient distance: ‖∇f − ∇f̃‖²",

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, dumps, load_config
-from fedrecplus.data import FileOptions, Ratings, load, split
-from fedrecplus.data.joining import together
+from fedrecplus.data import FileOptions, Ratings, load, split, together
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, prepare, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.jobs import require_federation
@@ -22,8 +21,7 @@ from fedrecplus.experiments.theory.gradients import rows_at
 from fedrecplus.experiments.theory.theorem import bound, conditions, fit, weighs
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.rounds import weights_of
-from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.run_folder import CONFIG, RunFolder, fingerprint
+from fedrecplus.training import CONFIG, Recommender, RunFolder, fingerprint
 
 LOOKS = 24
 """how many rounds are looked at: many early ones, where most happens, and few late ones"""

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import rows_by_item
 from fedrecplus.protocol import Broadcast, Upload
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 Array = NDArray[np.float64]
 TIE = 1e-9

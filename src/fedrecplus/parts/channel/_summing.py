@@ -28,8 +28,7 @@ from fedrecplus.parts.channel._ring import (
     zeros,
 )
 from fedrecplus.protocol import Array, Broadcast, PublicItems, Upload
-from fedrecplus.randomness import keys as keys_of
-from fedrecplus.randomness import subkey
+from fedrecplus.randomness import keys as keys_of, subkey
 from fedrecplus.settings import Annotated, Settings, number, text
 
 _log = logging.getLogger("fedrecplus")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from fedrecplus.parts.channel import Channel
-from fedrecplus.settings import Annotated, text
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, text
 
 
 class Settings(_Settings):

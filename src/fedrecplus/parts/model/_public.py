@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import add_to_diagonal, like, namespace, product, solve
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

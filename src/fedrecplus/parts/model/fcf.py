@@ -25,8 +25,7 @@ from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

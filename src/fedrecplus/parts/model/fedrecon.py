@@ -21,8 +21,7 @@ from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, normal, subkey, subkeys
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

@@ -18,8 +18,7 @@ from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, normal, subkey, subkeys, uniform
-from fedrecplus.settings import Annotated, number, text
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.parts.privacy._accounting import ReleasePlan, planned
 from fedrecplus.protocol import Upload
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 Array = NDArray[np.float64]
 

@@ -23,8 +23,7 @@ from fedrecplus.parts.privacy._accounting import planned
 from fedrecplus.parts.privacy._noise import seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import Key, subkey, uniform
-from fedrecplus.settings import Annotated, number, text
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.arrays.compiling import inner, kernel, mix, section, to_unit
+from fedrecplus.arrays import inner, kernel, mix, section, to_unit
 from fedrecplus.randomness import purpose
 
 _GROUPS, _ALIKE = (np.uint64(purpose(name)) for name in ("groups", "alike"))

@@ -23,8 +23,7 @@ from fedrecplus.arrays import (
     subkey,
     uniform,
 )
-from fedrecplus.settings import Annotated, number, text
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
 Items = NDArray[np.int64]
 Array = NDArray[np.float64]

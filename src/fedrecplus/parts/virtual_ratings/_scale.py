@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import namespace, subkey, uniform
-from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
+from fedrecplus.data import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.device import Device
-from fedrecplus.settings import Annotated, text
-from fedrecplus.settings import Settings as _Settings
+from fedrecplus.settings import Annotated, Settings as _Settings, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import Any
 from fedrecplus.deploy.device import Store, chosen_table, is_paused, mark_item, marks_of, pause, used_model
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
-from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training import SharedModel
 from fedrecplus.web.browser import media_type
 from fedrecplus.web.page.build import computable, files_of_model, page_files
 

@@ -17,8 +17,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
 from fedrecplus.parts.model.ials import Ials
 from fedrecplus.settings import constants_of
-from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.registry import finished_model
+from fedrecplus.training import SharedModel, finished_model
 from fedrecplus.web.page.quantise import cost_of, packed, quantise, tables_of, with_tables
 from fedrecplus.web.page.what_leaves import facts_of, tables_beside
 

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.training.lists import list_or_rating_weights
-from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.ranking import top
+from fedrecplus.training import SharedModel, list_or_rating_weights, ranking
 
 Array = NDArray[np.float64]
 _ALIGNED = 4
@@ -134,4 +132,4 @@ def _made_up(model: SharedModel, person: int) -> tuple[NDArray[np.int64], Array]
 def _list(model: SharedModel, items: NDArray[np.int64], ratings: Array) -> NDArray[np.int64]:
     scores = model.X @ list_or_rating_weights(model, items, ratings, "list")
     scores[items] = -np.inf
-    return top(scores, model.public.popularity, _LISTED)
+    return ranking.top(scores, model.public.popularity, _LISTED)

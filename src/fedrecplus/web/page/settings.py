@@ -10,10 +10,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from fedrecplus.config import Config, from_tables
-from fedrecplus.config.change import SECTIONS
-from fedrecplus.config.config import GeneralSettings
-from fedrecplus.deploy.wire.packet import PROTOCOL
+from fedrecplus.config import SECTIONS, Config, GeneralSettings, from_tables
+from fedrecplus.deploy.wire import PROTOCOL
 from fedrecplus.parts import KINDS, built_in
 from fedrecplus.settings import Setting, Settings, constants_of, settings_of
 

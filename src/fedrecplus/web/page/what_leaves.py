@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.transcript import assumptions
+from fedrecplus.audit import assumptions
 from fedrecplus.config import Config, change, preset
 from fedrecplus.errors import UserError
 from fedrecplus.parts import Part
 from fedrecplus.settings import constants_of
-from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training import SharedModel
 
 SHOWN = ("fedmf", "fedrec", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private", "fedrec+secure")
 """presets with a tab, from no protection to only sums"""

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.audit.scoring import ROC
-from fedrecplus.audit.tables import (
+from fedrecplus.audit import (
+    ROC,
     Row,
     applies,
     case_name,
-    cases,
     frontier_table,
     is_blind,
     known_to,
     percent,
+    rows_by_case,
     strongest,
     summary,
 )
@@ -51,7 +51,7 @@ def audit_section(content: dict[str, Any]) -> Section:
 def _curves(rows: Sequence[Row]) -> str:
     """Found rows over false alarms, both logarithmic: what the strongest attacks know for certain shows at the left."""
     traces = []
-    for case in cases(rows):
+    for case in rows_by_case(rows):
         for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
             best = strongest(case, knowing)
             if best["roc"] and not is_blind(best):
@@ -75,7 +75,7 @@ def _ratings_read(rows: Sequence[Row]) -> str:
     if not attacks:
         return ""
     cells = []
-    for case in cases(rows):
+    for case in rows_by_case(rows):
         read = {row["attack"]: percent(row["rating_exact"]) for row in case}
         floor = next((row["rating_floor"] for row in case if row["rating_floor"] is not None), None)
         cells.append([case_name(case[0]), percent(floor), *(read.get(name, "–") for name in attacks)])

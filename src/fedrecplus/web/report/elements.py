@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fedrecplus.experiments.statistics import FoldMean
+from fedrecplus.experiments import FoldMean
 
 _numbers = itertools.count(1)
 _HINT = '<p class="hint">Scroll sideways: there is more →</p>'

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.experiments.comparison import published
-from fedrecplus.experiments.family import FEDREC
-from fedrecplus.experiments.family_tables import (
-    claims_table,
-    column,
-    errors_table,
-    findings,
-    ideas_table,
-    title,
-)
-from fedrecplus.experiments.statistics import fold_mean
+from fedrecplus.experiments import FEDREC, family_tables, fold_mean, published
 from fedrecplus.web.report.elements import Section, bullets, figure_axis, paragraph, plot, table, text, trace
 from fedrecplus.web.report.inputs import made
 
@@ -29,7 +19,7 @@ _SAME = (
 def family_sections(contents: Sequence[dict[str, Any]]) -> list[Section]:
     """A section per data set, with all runs of the family on it; one more of FedRec's own models, if any was run."""
     found: list[Section] = []
-    ordered = sorted(contents, key=column)
+    ordered = sorted(contents, key=family_tables.table_column)
     for name in dict.fromkeys(content["dataset"] for content in ordered):
         own = [content for content in ordered if content["dataset"] == name]
         paper, fedrec = ([content for content in own if bool(content["claims"]) == claims] for claims in (True, False))
@@ -47,7 +37,9 @@ def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:
             _SAME,
             "p: Wilcoxon's signed-rank test over clients, with Holm's correction for all claims of a table.",
         ),
-        table(*ideas_table(contents), "What the paper's ideas bring: changes of RMSE, negative is better."),
+        table(
+            *family_tables.ideas_table(contents), "What the paper's ideas bring: changes of RMSE, negative is better."
+        ),
         bullets(_printed(name)),
         _gain(contents),
         *(part for content in contents for part in _tables(content)),
@@ -58,10 +50,14 @@ def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:
 def _tables(content: dict[str, Any]) -> list[str]:
     """One run of the family."""
     settings = {member["name"]: "\n".join(member["settings"]) for member in content["members"]}
-    claims = [table(*claims_table(content)), bullets(findings(content))] if content["claims"] else []
+    claims = (
+        [table(*family_tables.claims_table(content)), bullets(family_tables.findings(content))]
+        if content["claims"]
+        else []
+    )
     return [
-        f"<h3>{text(title(content))}</h3>",
-        table(*errors_table(content)),
+        f"<h3>{text(family_tables.title(content))}</h3>",
+        table(*family_tables.errors_table(content)),
         *claims,
         made(content.get("made"), {"what all members share": content["config"], **settings}),
     ]
@@ -87,7 +83,9 @@ def _gain(contents: Sequence[dict[str, Any]]) -> str:
         changes = [fold_mean([a - b for a, b in zip(errors[n], errors[FEDREC], strict=True)]) for n in names]
         spread = {"type": "data", "array": [change.sd for change in changes]}
         means = [change.mean for change in changes]
-        traces.append(trace(column(content), means, names, "markers", error_x=spread, marker={"size": 10}))
+        traces.append(
+            trace(family_tables.table_column(content), means, names, "markers", error_x=spread, marker={"size": 10})
+        )
     layout = {
         "xaxis": figure_axis(f"RMSE less that of {FEDREC}", zeroline=True),
         "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},

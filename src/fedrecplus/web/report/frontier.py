@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fedrecplus.audit.audit import ORDER
-from fedrecplus.audit.tables import number, percent
+from fedrecplus.audit import ORDER, number, percent
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.cases import Attacked, Case, Content, cases_of
 from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, text, trace

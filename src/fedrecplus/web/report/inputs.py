@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedrecplus.errors import UserError
-from fedrecplus.training.run_folder import CONFIG, RESULT, RunFolder
+from fedrecplus.training import CONFIG, RESULT, RunFolder
 from fedrecplus.web.report.elements import details, table, text
 
 _AUDIT_ROW = {"scheme", "attack"}

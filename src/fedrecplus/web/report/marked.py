@@ -11,10 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fedrecplus.experiments.family_tables import Table, column, ideas_table, to_markdown
-from fedrecplus.experiments.statistics import FoldMean
-from fedrecplus.experiments.theory import corollary, lemmas
-from fedrecplus.experiments.theory.constants import weights_in_words
+from fedrecplus.experiments import FoldMean, Table, family_tables
+from fedrecplus.experiments.theory import corollary, lemmas, weights_in_words
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.inputs import Found
 from fedrecplus.web.report.verdicts import PAPER_PRESET
@@ -54,13 +52,13 @@ def _ideas(found: Sequence[Found]) -> Iterator[tuple[str, Table]]:
     """What the paper's ideas bring, by model."""
     families = [each.content for each in found if each.kind == "family" and each.content["claims"]]
     for model in dict.fromkeys(content["model"] for content in families):
-        own = sorted((content for content in families if content["model"] == model), key=column)
-        yield f"ideas {model}", ideas_table(own)
+        own = sorted((content for content in families if content["model"] == model), key=family_tables.table_column)
+        yield f"ideas {model}", family_tables.ideas_table(own)
 
 
 def _family(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
     settings = "tuned" if content["tuned"] else "fixed"
-    yield f"family {content['dataset']} {content['model']} {settings}", to_markdown(content)
+    yield f"family {content['dataset']} {content['model']} {settings}", family_tables.to_markdown(content)
 
 
 def _figure(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -85,7 +83,7 @@ def _heterogeneity(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _theory(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
     conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
     tables = [markdown_table(["condition", "holds", "found"], conditions)]
-    tables.append(markdown_table(lemmas.HEADINGS, lemmas.lemma_rows(content["lemmas"])))
+    tables.append(markdown_table(lemmas.LEMMA_HEADINGS, lemmas.lemma_rows(content["lemmas"])))
     said = [content["says"][-1], weights_in_words(content)]
     if "corollary" in content:
         tables.append(markdown_table(corollary.HEADINGS, corollary.horizon_rows(content["corollary"])))

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrecplus.config import dumps, from_tables
-from fedrecplus.experiments.comparison import Published, published
-from fedrecplus.experiments.statistics import FoldMean
-from fedrecplus.experiments.trivial import LIST_NAMES
+from fedrecplus.experiments import LIST_NAMES, FoldMean, Published, published
 from fedrecplus.web.report.elements import (
     Section,
     bullets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedrecplus.experiments.statistics import fold_mean
+from fedrecplus.experiments import fold_mean
 from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, trace, unique
 from fedrecplus.web.report.inputs import fold_names, made_of_runs
 from fedrecplus.web.report.results import breakdown

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.experiments.theory import corollary
-from fedrecplus.experiments.theory.constants import weights_in_words
-from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
+from fedrecplus.experiments.theory import LEMMA_HEADINGS, corollary, lemma_rows, weights_in_words
 from fedrecplus.web.report.elements import Section, axis, bullets, details, plot, table, trace
 from fedrecplus.web.report.inputs import made
 
@@ -36,7 +34,7 @@ def theory_section(content: dict[str, Any]) -> Section:
         table(["condition", "holds", "found"], conditions, classes=marked),
         details("estimates", table(["estimate", "value"], estimates)),
         _gaussian(content["lemmas"]["gaussian"]),
-        table(HEADINGS, lemma_rows(content["lemmas"])),
+        table(LEMMA_HEADINGS, lemma_rows(content["lemmas"])),
         *(_corollary(content["corollary"]) if "corollary" in content else []),
         made(content.get("made"), {"config": content["config"]}),
     ]

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from fedrecplus import __version__
 from fedrecplus.errors import UserError
 from fedrecplus.rates import TokenBuckets, peer_of
-from fedrecplus.training.lists import ListOptions
+from fedrecplus.training import ListOptions
 from fedrecplus.web.browser import LOOPBACK
 from fedrecplus.web.service.docs_page import STYLE_SHEET, docs_page
 from fedrecplus.web.service.guard import TOO_MANY, Guard

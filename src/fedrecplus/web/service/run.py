@@ -115,7 +115,7 @@ def server_of(source: ModelSource, options: ServiceOptions, *, behind_proxy: boo
     return uvicorn.Server(config)
 
 
-def run(server: uvicorn.Server, opened: socket.socket) -> None:
+def run_server(server: uvicorn.Server, opened: socket.socket) -> None:
     """Serve until Ctrl-C or a termination signal; requests that run then are finished first."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.errors import UserError
-from fedrecplus.training.lists import title_of
-from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.registry import Registry, digest_of, finished_model
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training import Recommender, Registry, RunFolder, digest_of, finished_model, title_of
 from fedrecplus.web.browser import media_type
 from fedrecplus.web.page.build import MODELS, provenance, site_files
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.arrays.compiling import inner
+from fedrecplus.arrays import inner
 
 
 @inner

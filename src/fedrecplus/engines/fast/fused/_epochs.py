@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.arrays.compiling import section
+from fedrecplus.arrays import section
 from fedrecplus.engines.fast.fused import _columns
 
 _whole = _columns.whole

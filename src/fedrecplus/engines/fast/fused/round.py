@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays.compiling import kernel
+from fedrecplus.arrays import kernel
 from fedrecplus.device import Device
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.fused import _columns, _epochs, _updates

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.lazy import lazily
 from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._groups import Grouping, joined
 from fedrecplus.parts.channel._ring import (
@@ -33,11 +34,21 @@ from fedrecplus.parts.channel._summing import (
     vectors_of,
 )
 from fedrecplus.parts.channel.secure.outline import outline
-from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
+from fedrecplus.parts.channel.secure.server_state import Aborted as Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, session_of, shuffling
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
+
+if TYPE_CHECKING:
+    from fedrecplus.parts.channel.secure.client import SecureClient as SecureClient
+    from fedrecplus.parts.channel.secure.messages import (
+        Advertisement as Advertisement,
+        Refused as Refused,
+        pack as pack,
+        unpack as unpack,
+    )
+    from fedrecplus.parts.channel.secure.server import SecureServer as SecureServer
 
 _log = logging.getLogger("fedrecplus")
 
@@ -197,3 +208,6 @@ def failed(round_number: int, reason: Aborted) -> UserError:
         f"the secure sum of round {round_number} was aborted: {reason}",
         "ask more clients (cohort.fraction), or look at channel.least_cohort and dropout",
     )
+
+
+lazily(__name__)

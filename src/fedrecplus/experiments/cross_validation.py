@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
-from fedrecplus.data import RatingsLike, Split, load
-from fedrecplus.data.joining import together
+from fedrecplus.data import RatingsLike, Split, load, together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
 from fedrecplus.experiments.comparison import FIGURES, GROUPS, LIST_GROUPS, RANKING, Comparison, Summary, published
 from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation, lists_against
 from fedrecplus.experiments.statistics import FoldMean, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
-from fedrecplus.training.choosing import AUTO
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training import AUTO, RunFolder
 
 Algorithm = Any
 """a preset's or trivial predictor's name, ``auto`` for what suits each fold's training part, a config, or somebody's
