@@ -28,16 +28,23 @@ from fedrecplus.cli.options import (
 from fedrecplus.cli.train_data import Asked
 from fedrecplus.config import Config, change, check
 from fedrecplus.data import FileOptions, Ratings, Split
-from fedrecplus.data.shards.manifest import is_shard_folder
+from fedrecplus.data.shards import is_shard_folder
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
+from fedrecplus.experiments import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
-from fedrecplus.training import Run, train
-from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, Choice, choose
-from fedrecplus.training.loop import CHECKPOINT_SECONDS
-from fedrecplus.training.run_folder import RunFolder
-from fedrecplus.training.running import step_size
-from fedrecplus.training.warm_start import continued
+from fedrecplus.training import (
+    AUTO,
+    CHECKPOINT_SECONDS,
+    FALLBACK,
+    RATINGS,
+    Choice,
+    Run,
+    RunFolder,
+    choose,
+    continued,
+    step_size,
+    train,
+)
 
 
 @takes(changes=changes_of, options=own_file)

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.cli.options import load_with_bar, split_of, with_test
-from fedrecplus.data import FileOptions, Ratings, Split, split
-from fedrecplus.data.adding import added, without
-from fedrecplus.data.files.read import read_file
-from fedrecplus.data.shards.manifest import is_shard_folder
-from fedrecplus.data.shards.read import ShardedRatings, open_shards
+from fedrecplus.data import FileOptions, Ratings, Split, added, split, without
+from fedrecplus.data.files import read_file
+from fedrecplus.data.shards import ShardedRatings, is_shard_folder, open_shards
 from fedrecplus.errors import UserError
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training import RunFolder
 
 FOLDS = 5
 

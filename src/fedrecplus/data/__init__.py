@@ -23,6 +23,7 @@ from fedrecplus.data.splits import Split, folds, split, validation_cut
 from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:  # waits for polars
+    from fedrecplus.data.adding import added as added, without as without
     from fedrecplus.data.frames import (
         as_polars as as_polars,
         backend_of as backend_of,

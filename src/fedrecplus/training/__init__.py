@@ -86,5 +86,6 @@ if TYPE_CHECKING:
         with_smaller_step as with_smaller_step,
     )
     from fedrecplus.training.sampled import Candidates as Candidates, sampled_ranking as sampled_ranking
+    from fedrecplus.training.warm_start import continued as continued
 
 lazily(__name__)
