@@ -15,19 +15,14 @@ from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
     from fedrecplus.audit import AuditResult, run_audit
-    from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_budget, with_channel
-    from fedrecplus.data import (
-        FileOptions,
-        Ratings,
-        Scale,
-        Split,
-        describe,
-        folds,
-        from_frame,
-        load,
-        split,
-        validation_cut,
+    from fedrecplus.config import Config, assign, load_config, preset, with_budget, with_channel
+    from fedrecplus.config.change import (
+        change,  # these are modules or folders, too: mypy takes them for what they aren't
     )
+    from fedrecplus.config.toml import presets
+    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, from_frame, split, validation_cut
+    from fedrecplus.data.describe import describe
+    from fedrecplus.data.load import load
     from fedrecplus.data.shards import open_shards
     from fedrecplus.errors import NotFittedError, UserError
     from fedrecplus.experiments import Comparison, compare, cross_validate

@@ -51,8 +51,10 @@ EXPECTED: list[Triple] = [(1, 10, 5.0), (1, 20, 3.0), (2, 10, 1.0)]
         'user,title,review,rating\n1,10,"good,\n\nvery good",5\n1,20,"",3\n2,10,"say ""no""",1\n',
         "user,item,rating,note\n1,10,5,\n1,20,3,so-so\n2,10,1,\x1e\x1f\n",
         '{"overall": 5.0, "reviewerID": 1, "asin": "10", "style": {"a": 1}}\n'
-        '{"asin": "20", "overall": 3, "reviewerID": 1, "text": "so \\"so\\""}\n\n{"reviewerID": 2, "asin": "10", "overall": 1}',
-        ' [\n {"user": 1, "item": 10, "rating": 5},\n {"user": 1, "item": 20, "rating": 3}, {"user": 2, "item": 10, "rating": 1}]',
+        '{"asin": "20", "overall": 3, "reviewerID": 1, "text": "so \\"so\\""}\n\n'
+        '{"reviewerID": 2, "asin": "10", "overall": 1}',
+        ' [\n {"user": 1, "item": 10, "rating": 5},\n {"user": 1, "item": 20, "rating": 3}, '
+        '{"user": 2, "item": 10, "rating": 1}]',
     ],
 )
 def test_usual_files_need_no_options(write: Write, text: str) -> None:

@@ -152,9 +152,9 @@ def test_a_training_that_goes_on_adds_to_what_was_spent(tmp_path: Path) -> None:
     assert 9.9 < one <= 10.0 < two < three < 30.0
     for run, times in ((second, 2), (third, 3)):
         assert run.folder is not None
-        lines, privacy = lines_of(run.folder / LEDGER), run.result["privacy"]
+        lines, privacy = privacy_lines(run.folder / LEDGER), run.result["privacy"]
         assert len(lines) == times * 5
-        assert spent(lines, 1e-5) == pytest.approx(privacy["epsilon"])
+        assert budget_spent(lines, 1e-5) == pytest.approx(privacy["epsilon"])
         assert privacy["epsilon_of_this_training"] == one
     assert third.result["privacy"]["epsilon_before"] == pytest.approx(two)
 

@@ -183,7 +183,7 @@ def privacy_of(
         return mechanism.claim(most_numbers, config.server.rounds)
     delta = mechanism.settings.delta
     planned = epsilon_of(plan.releases(), delta, plan.accountant)
-    before = spent(list(earlier), delta)
+    before = budget_spent(list(earlier), delta)
     together = _together(plan, earlier, delta) if earlier else planned
     return {
         "epsilon": together if ledger is None else max(together, ledger.spent()),

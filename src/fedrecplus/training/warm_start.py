@@ -15,7 +15,7 @@ from fedrecplus.engines import Problem, SimulationState, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.rounds import ServerState, extend_server, neighbouring, plan_of
 from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.privacy import LEDGER, Line, lines_of, run_name
+from fedrecplus.training.privacy import LEDGER, Line, privacy_lines, run_name
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
 _SHARE = 5
@@ -97,7 +97,7 @@ def _spent(folder: Path, allow: list[str]) -> tuple[Line, ...]:
         return ()
     data = RunFolder(folder).data()
     name = run_name(load_config(folder / CONFIG, allow), f"{data.get('fingerprint')} {data.get('run', '')}")
-    return tuple(line for line in lines_of(folder / LEDGER) if line["run"] == name)
+    return tuple(line for line in privacy_lines(folder / LEDGER) if line["run"] == name)
 
 
 def _check(model: SharedModel, config: Config, spent: tuple[Line, ...]) -> None:
