@@ -8,13 +8,24 @@ import numpy as np
 import polars as pl
 import pytest
 
+import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
+from fedrecplus.config import assign
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import ease, ials
-from fedrecplus.experiments.benchmark import BENCHMARKS, benchmark_named, published_for, systems, task_of
+from fedrecplus.experiments.benchmark import (
+    BENCHMARKS,
+    BenchmarkTask,
+    _trained,
+    benchmark_named,
+    published_for,
+    systems,
+    task_of,
+)
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.sampled import sampled_ranking
 from tests.small_data import small_ratings
+from tests.training.test_recency import CONFIG, walks
 
 
 @pytest.fixture
@@ -74,6 +85,14 @@ def test_leaky_rows_stand_beside_honest_ones_where_figures_were_published_so() -
     assert leaky.pop("ml-100k-last") == ["pfedrec (leaky negatives)", "fedrap (leaky negatives)"]
     assert not any(leaky.values())
     assert {"fedncf", "pfedrec", "fedrap", "fedrecon"} < systems(benchmark_named("ncf-ml-1m")).keys()
+
+
+def test_rows_of_what_comes_next_follow_what_was_chosen_last() -> None:
+    training, test = fr.split(walks(), how="last:1")
+    task = BenchmarkTask(training, test, seed=0, how="last:1")
+    follows, plain = (_trained(task, assign(CONFIG, [f"model.recency={decay}"])) for decay in (3, 0))
+    assert follows["full_ndcg"] > plain["full_ndcg"] + 0.1
+    assert follows["sampled_ndcg@10"] > plain["sampled_ndcg@10"]
 
 
 def test_every_benchmark_has_published_figures_with_a_source() -> None:

@@ -19,7 +19,17 @@ from fedrecplus.data import LIKES, FileOptions, Ratings, Scale, Split, load, spl
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsidePredictor, ease, ials, installed, myfm, svdpp
 from fedrecplus.experiments.trivial import bias_only, global_mean
-from fedrecplus.training import Candidates, Fallback, Predictor, choose, ranking, sampled_ranking, score, train
+from fedrecplus.training import (
+    Candidates,
+    Fallback,
+    Predictor,
+    choose,
+    predictor_for,
+    ranking,
+    sampled_ranking,
+    score,
+    train,
+)
 
 NEGATIVES = 99
 RATINGS_OF, LISTS_OF = "RMSE", "HR@10 and NDCG@10"
@@ -186,14 +196,12 @@ def _of_preset(name: str, *, leaky: bool = False) -> Callable[[BenchmarkTask], d
 def _trained(task: BenchmarkTask, config: Config) -> dict[str, Any]:
     began = time.perf_counter()
     run = train(task.training, task.test if config.model.leaks else None, config)
-    parts, model = run.recommender.clients, run.recommender.model
-    fallback = Fallback.of(task.training, config, model.public)
     return {
         "algorithm": config.algorithm,
         "sees": "every upload" if config.channel.VIEW == "uploads" else "sums",
         "kb_up": run.result["bytes_up_per_client_round"] * run.result["rounds"] / 1000,
         "seconds": time.perf_counter() - began,
-        **_figures(task, Predictor(parts.W, model.X, parts.Z, model.scored_by), fallback),
+        **_figures(task, *predictor_for(run.recommender, task.training, task.test)),
     }
 
 

@@ -47,7 +47,12 @@ if TYPE_CHECKING:
         title_of as title_of,
     )
     from fedrecplus.training.loop import CHECKPOINT_SECONDS as CHECKPOINT_SECONDS, train as train
-    from fedrecplus.training.measures import Evaluation as Evaluation, evaluate as evaluate, measure as measure
+    from fedrecplus.training.measures import (
+        Evaluation as Evaluation,
+        evaluate as evaluate,
+        measure as measure,
+        predictor_for as predictor_for,
+    )
     from fedrecplus.training.model_files import (
         MODEL as MODEL,
         SharedModel as SharedModel,

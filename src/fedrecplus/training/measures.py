@@ -99,8 +99,7 @@ def evaluate(
         raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
     training = load(training)
     training, test = join(training, load(test, like=training))
-    follow = asks_what_is_next(training, test, recommender.model.decay)
-    predictor, fallback = _aligned(recommender, training, follow=follow)
+    predictor, fallback = predictor_for(recommender, training, test)
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)
 
@@ -135,6 +134,15 @@ def evaluation_of(training: Ratings, errors: Errors, lists: Lists, at: Sequence[
         rmse_by_client=errors.rmse_by_client(),
         ndcg_by_client=lists.of_everybody(f"ndcg@{depth}", training.clients),
     )
+
+
+def predictor_for(recommender: Recommender, training: Ratings, test: Ratings) -> tuple[Predictor, Fallback]:
+    """What answers for test ratings, whose clients and items have the numbers of ``training``.
+
+    Where they are what comes next, lists follow what was chosen last, as the model has them.
+    """
+    follow = asks_what_is_next(training, test, recommender.model.decay)
+    return _aligned(recommender, training, follow=follow)
 
 
 def _aligned(recommender: Recommender, training: Ratings, *, follow: bool) -> tuple[Predictor, Fallback]:
