@@ -11,7 +11,8 @@ import fedrecplus as fr
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.errors import DataWarning
 from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
-from fedrecplus.training.choosing import Validated, _cut, _validated_choice, choose
+from fedrecplus.parts.channel import least_persons
+from fedrecplus.training.choosing import Validated, _cut, _validated_choice, _wider, choose
 
 
 def tastes(clients: int = 120, items: int = 60, noise: float = 0.02, seed: int = 0) -> Ratings:
@@ -129,8 +130,20 @@ def test_more_columns_must_be_worth_their_bytes() -> None:
     assert not found(None, 0.21).is_worth_more_than(clicks_alone)
 
 
+@pytest.mark.parametrize(("items", "columns"), [(999, 68), (1_000, 132), (4_096, 132), (4_097, 68)])
+def test_more_columns_are_tried_where_the_catalogue_has_room_for_them(items: int, columns: int) -> None:
+    (wide,) = _wider(fr.preset("fedrec+secure"), replace(tastes(clients=400), item_ids=np.arange(items)))
+    assert wide.model.columns == columns
+
+
+def test_more_columns_are_not_tried_where_their_sums_could_be_taken_apart() -> None:
+    suited, least = fr.preset("fedrec+secure"), least_persons(68)
+    assert len(_wider(suited, tastes(clients=least))) == 1
+    assert _wider(suited, tastes(clients=least - 1)) == ()
+
+
 def test_a_choice_costs_less_than_two_trainings_of_the_preset() -> None:
-    ratings = tastes()
+    ratings = tastes(clients=400)
     choice = choose(ratings)
     run = fr.train(ratings, None, "fedrec+secure")
     assert 0 < choice.bytes_up <= 2 * run.result["bytes_up_per_client_round"] * run.result["rounds"]

@@ -18,14 +18,25 @@ from fedrecplus.config import Config, assign, preset, with_channel
 from fedrecplus.data import Ratings, Split, validation_cut
 from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import least_persons
 from fedrecplus.training.loop import train
 from fedrecplus.training.measures import evaluate
 
 AUTO = "auto"
 """in place of an algorithm's name"""
 RATINGS, FALLBACK = "fedrec+secure", "biases"
-SPARSE = ("model.interaction_factors=64", "model.interaction_item_ridge=0.5")
-"""where few people chose an item, choices have little in common: W needs more columns, and freer rows"""
+SPARSE = (
+    "model.factors=4",
+    "model.interaction_factors=128",
+    "model.interaction_item_ridge=0.5",
+    "model.rating_weight=0",
+    "model.popularity_weight=0",
+    "server.rounds=14",
+)
+"""where few people chose an item, choices have little in common: W needs more columns, and freer rows. What it says of
+an item is little, too, beside a predicted rating, which has no say then unless validation gives it one"""
+_WIDE, _NARROW = range(1000, 4097), ("model.interaction_factors=64",)
+"""of more items so many columns would be megabytes a round; of fewer, they would be most of a square table"""
 LARGE = ("model.factors=40", "model.interaction_factors=64", "server.rounds=25")
 """where many rated an item, more of V can be learnt, too"""
 _MANY = 300.0
@@ -112,18 +123,18 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     kind = "clicks" if ratings.likes_alone else "ratings"
     if not validate or isinstance(ratings, ShardedRatings):
         return Choice(suited, f"it suits {kind}; nothing else was tried")
-    sizes = suited, assign(suited, list(_second_size(ratings)))
+    sizes = (suited, *_wider(suited, ratings))
     return _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
 
 
 def _validated_choice(
-    sizes: tuple[Config, Config], plain: Config, kind: str, validated: Callable[[Config, int], Validated]
+    sizes: tuple[Config, ...], plain: Config, kind: str, validated: Callable[[Config, int], Validated]
 ) -> Choice:
     """The size that is worth its bytes; biases where they are better than more rounds of the small one, too."""
-    small, wide = (validated(config, _PROBE) for config in sizes)
+    small, *wider = (validated(config, _PROBE) for config in sizes)
     means = validated(plain, plain.server.rounds)
-    best = wide if wide.is_worth_more_than(small) else small
-    tried = [small, wide, means]
+    best = next((wide for wide in wider if wide.is_worth_more_than(small)), small)
+    tried = [small, *wider, means]
     if not best.beats(means):
         best = validated(sizes[0], _MORE)
         tried.append(best)
@@ -135,10 +146,18 @@ def _validated_choice(
     return Choice(chosen.config, why, sum(one.bytes_up for one in tried))
 
 
+def _wider(suited: Config, ratings: Ratings) -> tuple[Config, ...]:
+    """The second size, where there are people enough that a sum of so many columns is not taken apart."""
+    wide = assign(suited, list(_second_size(ratings)))
+    return (wide,) if _people(ratings) >= least_persons(wide.model.columns) else ()
+
+
 def _second_size(ratings: Ratings) -> tuple[str, ...]:
     """By n̂ = Σn²/Σn, how many ratings the item behind a rating has on average."""
     counts = ratings.item_counts().astype(np.float64)
-    return LARGE if counts @ counts >= _MANY * counts.sum() else SPARSE
+    if counts @ counts >= _MANY * counts.sum():
+        return LARGE
+    return SPARSE if ratings.item_count in _WIDE else (*SPARSE, *_NARROW)
 
 
 def _people(ratings: Ratings) -> int:
