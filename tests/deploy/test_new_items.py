@@ -90,7 +90,9 @@ def test_what_was_known_stays_and_new_figures_are_in_its_units() -> None:
     assert not grown.continues(whole)
     assert grown.grown(whole).digest == grown.digest, "nothing is new"
     again = whole.first(FIRST).grown(whole)
-    np.testing.assert_allclose(again.public.content, whole.public.content)
+    within = whole.first(FIRST).bounds["content"]
+    np.testing.assert_allclose(again.public.content, within(whole.public.content))
+    assert np.isclose(again.public.content, whole.public.content).mean() > 0.95, "few are beyond what there was"
     assert ItemCatalogue.of_arrays(grown.arrays()).digest == grown.digest
 
 

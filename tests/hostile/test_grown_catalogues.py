@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
+from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.wire import ItemCatalogue, Task, encode_request, grown_state
 from tests.deploy.in_process import MODEL, prepared
 from tests.deploy.summing import secure_config
@@ -27,12 +28,13 @@ TASK = Task.of(MODEL, CONFIG, BEGUN, growth=0.2)
 class GrowingServer(LyingServer):
     """It asks for one model, whose items grow."""
 
-    task = TASK
+    model, task = MODEL, TASK
 
     def asked_with(self, catalogue: ItemCatalogue) -> set[int]:
         """Who would take part in the first round over these items."""
         state = grown_state(self.state(CONFIG), catalogue.public, CONFIG)
-        packet = encode_request(MODEL, state, CONFIG, catalogue, attach=True, session=b"s" * 16, task=self.task)
+        how = {"attach": True, "session": b"s" * 16, "task": self.task}
+        packet = encode_request(self.model, state, CONFIG, catalogue, **how)
         replies = {node: answer(packet, self.store(node)) for node in EVERYBODY}
         assert {str(reply.facts.get("refusal", "task")) for reply in replies.values()} <= {
             "task",
@@ -97,6 +99,9 @@ LIES = {
     "a new one has the id of another": replace(GROWN, ids=(*GROWN.ids[:-1], GROWN.ids[2])),
     "a new one is rated more often than any": other(GROWN, popularity=at(27, 10**6)),
     "a new one's average is beyond the scale": other(GROWN, average=at(27, 1e6)),
+    "a new one's features are no catalogue's": other(GROWN, content=at(27, 1e6)),
+    "a new one comes from another time": other(GROWN, years=at(27, 90_000)),
+    "a new one comes from before the first year": other(GROWN, years=at(27, 1)),
 }  # fmt: skip
 
 
@@ -114,6 +119,24 @@ def test_items_that_were_added_stay(server: GrowingServer) -> None:
     assert server.asked_with(swapped) == set()
     assert server.asked_with(GROWN) == set(EVERYBODY)
     assert server.asked_with(BEGUN) == set(), "nor do they go away"
+
+
+def test_a_catalogue_that_was_let_go_is_not_swapped(server: GrowingServer) -> None:
+    """Of a model of long ago the device has no items any more, but their digest."""
+    assert server.asked_with(GROWN) == set(EVERYBODY)
+    for number in range(3):
+        server.model = f"{number:016x}"
+        server.task = Task.of(server.model, CONFIG, BEGUN)
+        for node in EVERYBODY:
+            with Store.open(server.store(node)) as store:
+                agree(store, server.task)
+        assert server.asked_with(BEGUN) == set(EVERYBODY)
+    for node in EVERYBODY:
+        with Store.open(server.store(node)) as store:
+            assert load_catalogue(store, GROWN.digest) is None
+    server.model, server.task = MODEL, TASK
+    assert server.asked_with(replace(GROWN, titles=(*GROWN.titles[:-1], "another"))) == set()
+    assert server.asked_with(GROWN) == set(EVERYBODY)
 
 
 def test_a_refused_addition_is_never_shown_to_its_owner(server: GrowingServer) -> None:

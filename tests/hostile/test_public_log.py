@@ -50,13 +50,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, InProcessLink]:
 def test_a_crash_after_an_answer_takes_no_round_out_of_the_device_s_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer is kept first. Asked again, the device notes what it was told, whatever was lost in between."""
+    """What it was told and its answer are kept together: after a crash it has neither, and is asked again."""
     homes, crashes = agreed(tmp_path, secure_config(rounds=1)), [OSError("the power went")]
 
     def save(*told: Any) -> None:
+        save_state(*told)
         if crashes:
             raise crashes.pop()
-        save_state(*told)
 
     monkeypatch.setattr(rounds_of_devices, "save_state", save)
     link = LyingLink(homes, lambda packet: packet, 0)

@@ -19,8 +19,8 @@ _MADE_BY = "made_by"
 """the fact that has the version of fedrecplus that made these tables"""
 _TABLES = """
 CREATE TABLE models (
-    model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, round INTEGER NOT NULL,
-    V BLOB NOT NULL, at TEXT NOT NULL) STRICT;
+    model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, items INTEGER NOT NULL,
+    round INTEGER NOT NULL, V BLOB NOT NULL, at TEXT NOT NULL) STRICT;
 CREATE TABLE shown (
     person INTEGER PRIMARY KEY, catalogue TEXT NOT NULL, rated TEXT NOT NULL, pseudo TEXT NOT NULL) STRICT;
 CREATE TABLE sums (
@@ -60,7 +60,7 @@ CREATE TABLE sent (
 
 _KEPT = ("facts", "persons", "ratings", "sent", "shown", "unmasked", "ledger", "tasks", "logs")
 """what comes along from an earlier layout: what the owner gave and agreed to, and what was sent, summed and paid"""
-LAYOUT = 8
+LAYOUT = 9
 
 
 def make_tables(store: sqlite3.Connection, facts: Mapping[str, object], persons: Mapping[int, str]) -> None:

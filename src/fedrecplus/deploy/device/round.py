@@ -91,12 +91,7 @@ def _answer(packet: Packet, store: Store, share_error: bool, past: Past | None) 
     elif request.round == wire.STATISTICS_ROUND:
         reply = statistics_uploads(store, request, catalogue)
     else:
-        reply = _compute(store, request, catalogue, share_error, started)
-    if state is not None:  # of what is asked again, too: a crash may have come before
-        with store.changing():
-            save_state(store, request.model, state)
-            if request.log is not None:
-                keep_log(store, request.log)
+        reply = _compute(store, request, catalogue, state, share_error, started)
     return advertise(store, request, reply, started) if request.session else reply
 
 
@@ -128,7 +123,10 @@ def _check(
     return state
 
 
-def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_error: bool, started: float) -> Packet:
+def _compute(
+    store: Store, request: Request, catalogue: ItemCatalogue, state: ServerState | None, share_error: bool,
+    started: float,
+) -> Packet:  # fmt: skip
     """Everybody's uploads of a round, computed and kept; for a secure sum they stay here."""
     message, config = request.message(catalogue), request.config
     shown = load_shown(store) if pins_sets(config) else {}
@@ -147,11 +145,11 @@ def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_err
         if share_error:
             log.warning("the error on this node's ratings is not shared: a secure sum shows nothing of one node")
         reply = uploads_packet(uploads, request.V.shape[1])
-        save_round(store, request, clients, shown, reply, None)
+        save_round(store, request, state, clients, shown, reply, None)
         return reply
     report = _training_error(clients, message, config) if share_error else None
     reply = wire.encode_reply(request, uploads, report)
-    save_round(store, request, clients, shown, reply, _line(request, reply, started, again=False))
+    save_round(store, request, state, clients, shown, reply, _line(request, reply, started, again=False))
     return reply
 
 
@@ -174,12 +172,11 @@ def _check_unchanged(store: Store, request: Request, catalogue: ItemCatalogue) -
 
     Items may come after those that there were; how many, the task says.
     """
-    began = store.connection.execute("SELECT settings, catalogue FROM models WHERE model = ?", (request.model,))
-    settings, digest = began.fetchone() or (None, request.catalogue)
+    began = store.connection.execute("SELECT settings, catalogue, items FROM models WHERE model = ?", (request.model,))
+    settings, digest, items = began.fetchone() or (None, request.catalogue, len(catalogue.ids))
     if settings not in (None, wire.fixed_settings(request.config)):
         raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
-    earlier = None if digest == request.catalogue else load_catalogue(store, digest)
-    if earlier is not None and not catalogue.continues(earlier):
+    if digest != request.catalogue and catalogue.first(items).digest != digest:  # also where the earlier one is gone
         raise Refusal(
             "settings", f"the server changed the items of model {request.model}: it may add some at their end"
         )
@@ -308,10 +305,10 @@ def load_clients(store: Store, model: str) -> dict[int, Device]:
 
 
 def save_round(
-    store: Store, request: Request, clients: Iterable[Device], shown: Mapping[int, ShownRows], reply: Packet,
-    sent: SentLine | None,
+    store: Store, request: Request, state: ServerState | None, clients: Iterable[Device],
+    shown: Mapping[int, ShownRows], reply: Packet, sent: SentLine | None,
 ) -> None:  # fmt: skip
-    """A finished round: factors, rows, the reply itself and its line in the log, all at once."""
+    """A finished round: what was told, factors, rows, the reply itself and its line in the log, all at once."""
     parameters = {name: table for name, table in request.tables.items() if name in ("V", "dense")}
     V, model = Packet({}, parameters).to_bytes(), request.model
     with store.changing():
@@ -323,10 +320,15 @@ def save_round(
             save_shown(store, person, rows)
         pin_first(store, request.catalogue)
         keep_earlier(store, model)
-        store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
+        fixed = (wire.fixed_settings(request.config), request.catalogue, len(request.V))
+        store.put("models", [(model, *fixed, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         delete_old_models(store)
         delete_unused_catalogues(store)
+        if state is not None:
+            save_state(store, model, state)
+        if state is not None and request.log is not None:
+            keep_log(store, request.log)
         if sent is not None:  # under secure sums a release is booked when its vector leaves
             task = task_of(model, request.config)
             book(store, task, request.round, cost_of(store, task, request.config, request.round, None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings, Scale
+from fedrecplus.data import STANDARD_HIGH, STANDARD_LOW, Ratings, Scale
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
@@ -115,6 +116,24 @@ class ItemCatalogue:
         return _grown(self, by, np.array([n for n, name in enumerate(by.ids) if name not in self.numbers], np.int64))
 
     @property
+    def bounds(self) -> dict[str, Callable[[NDArray[Any]], NDArray[Any]]]:
+        """What brings figures of items that come later to where those of the first are: devices compute with them.
+
+        None has more ratings, other features, or an earlier or later year; a year may be unknown.
+        """
+        content, counts = self.public.content, self.public.popularity
+        years = self.public.years[self.public.years > 0]
+        first, last = years.min(initial=2**31), years.max(initial=0)
+        return {
+            "content": lambda new: np.clip(
+                new, content.min(axis=0, initial=np.inf), content.max(axis=0, initial=-np.inf)
+            ),
+            "popularity": lambda new: np.minimum(new, counts.max(initial=0)),
+            "average": lambda new: np.clip(new, STANDARD_LOW, STANDARD_HIGH),
+            "years": lambda new: np.where(new != 0, np.clip(new, first, last), 0),
+        }
+
+    @property
     def figures(self) -> str:
         """Where counts and averages come from, and what they cost whom, in words."""
         source, epsilon = self.public.source, self.public.epsilon
@@ -183,15 +202,14 @@ def _grown(catalogue: ItemCatalogue, by: ItemCatalogue, new: NDArray[np.int64]) 
             "exact figures of participants beside figures that tell nothing of them", "count new items in a public set"
         )
     people = ours.people / by.public.people if ours.people and by.public.people else 1.0
-    most = int(ours.popularity.max(initial=0))
     columns: dict[str, NDArray[Any]] = {
         "content": theirs.content * _column_units(catalogue, by),
-        "popularity": np.minimum(np.rint(theirs.popularity * people), most),
+        "popularity": np.rint(theirs.popularity * people),
         "average": theirs.averages() if len(ours.average) else ours.average,
         "years": (theirs.years if len(theirs.years) else np.zeros(len(new))) if len(ours.years) else ours.years,
     }
     tables: dict[str, Any] = {
-        name: np.concatenate([table, column.astype(table.dtype)])
+        name: np.concatenate([table, catalogue.bounds[name](column).astype(table.dtype)])
         for name, column in columns.items() for table in [getattr(ours, name)]
     }  # fmt: skip
     names, titles = by.titles or ("",) * len(by.ids), catalogue.titles

@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, check, from_tables, refuse_outside
-from fedrecplus.data import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Refusal
 from fedrecplus.deploy.wire.settings import fixed_settings
@@ -138,12 +137,10 @@ class Task(msgspec.Struct, frozen=True, dict=True):
 
 def _check_added(catalogue: ItemCatalogue, size: int) -> None:
     """Refuse figures of items that came later which none of the first has: they weigh in what devices compute."""
-    public = catalogue.public
-    counts, averages = public.popularity, public.average[size:]
-    if counts[size:].max(initial=0) > counts[:size].max(initial=0):
-        raise Refusal("task", "an added item that is said to be rated more often than any before")
-    if ((averages < STANDARD_LOW) | (averages > STANDARD_HIGH)).any():
-        raise Refusal("task", "an added item whose average is beyond the scale")
+    for name, within in catalogue.first(size).bounds.items():
+        table = getattr(catalogue.public, name)[size:]
+        if (table != within(table)).any():
+            raise Refusal("task", f"an added item whose {name} is beyond that of all before")
 
 
 def _way_of(config: Config, columns: int) -> list[str]:
