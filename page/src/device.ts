@@ -5,7 +5,7 @@ export { askedBudget } from "./device/budget";
 export { checkUnchanged, newestTable, scaleText } from "./device/round";
 export { sharedModel } from "./device/model";
 export { checkedState } from "./device/steps";
-export { firstState, momentsOf, nextState } from "./server/round";
+export { firstState, momentCount, momentsOf, nextState } from "./server/round";
 export { groupOf } from "./secure/groups";
 export { matrixOf, requestDigest, requestOf, rounds, sumSession } from "./wire/request";
 export { firstItems } from "./wire/catalogue";

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, change, preset
+from fedrecplus.deploy.device.batching import rated_items
 from fedrecplus.deploy.operate.homes import ServerHome
-from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire import ItemCatalogue, as_told, next_state, sum_terms
+from fedrecplus.device import Device
+from fedrecplus.parts.channel import RingVector, decode, encode, zeros
+from fedrecplus.parts.channel._ring import Encoding, from_bytes
+from fedrecplus.protocol import Broadcast
+from fedrecplus.rounds import ServerState, broadcast, client_round
 from fedrecplus.web.page.bundle import write_bundle
 from tests.deploy.cluster import Cluster
 from tests.small_data import small_ratings
@@ -28,6 +34,48 @@ KEPT = """async ([prefix, table]) => {
   return table === 'vectors' ? rows.map(({ round, content }) => [round, btoa(String.fromCharCode(...content))]) : rows;
 }"""
 """what a browser keeps"""
+
+
+Ratings = dict[str, float]
+
+
+def vector_of(
+    ratings: Ratings, message: Broadcast, encoding: Encoding, config: Config, catalogue: ItemCatalogue
+) -> RingVector:
+    """What a Python device adds to a sum."""
+    items, values = rated_items(ratings, catalogue)
+    U = config.model.start_users(0, np.array([0]), catalogue.public)[0]
+    upload, _ = client_round(message, Device(0, items, values, catalogue.scale.standard_step, U, 0), config)
+    return encode(upload, encoding)
+
+
+def ratings_of_nodes(cluster: Cluster) -> list[Ratings]:
+    """What each node of one person has rated."""
+    scale, people = cluster.ratings.scale, list[Ratings]()
+    for client in range(cluster.ratings.clients):
+        items, values = cluster.ratings.of(client)
+        names = cluster.ratings.item_ids[items].astype(str).tolist()
+        people.append(dict(zip(names, scale.restore(values).tolist(), strict=True)))
+    return people
+
+
+def stepped(
+    state: ServerState, people: list[Ratings], browsers: list[tuple[Ratings, Any]], config: Config,
+    catalogue: ItemCatalogue,
+) -> ServerState:  # fmt: skip
+    """The server after a round, from what nodes add and what browsers recorded, which is near what Python would add."""
+    message, everybody = broadcast(state, catalogue.public, np.zeros((0, 0))), len(people) + len(browsers)
+    terms = sum_terms(config, catalogue.public, state.V.shape, state.round)
+    encoding = terms.encoding(everybody, everybody)
+    total = zeros(terms.layout)
+    for ratings in people:
+        total.add(vector_of(ratings, message, encoding, config, catalogue))
+    for ratings, recorded in browsers:
+        by_python = np.frombuffer(vector_of(ratings, message, encoding, config, catalogue).to_bytes(), "<u4")
+        assert np.abs((recorded[state.round] - by_python).view("<i4")).max() <= 1, "units of the ring"
+        assert recorded[state.round].any()
+        total.add(from_bytes(recorded[state.round].tobytes(), terms.layout))
+    return next_state(state, [as_told(decode(total, encoding), config)], catalogue.public, config)
 
 
 def demonstration(rounds: int, **settings: Any) -> Config:

@@ -12,7 +12,6 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
-from fedrecplus.deploy.device.batching import rated_items
 from fedrecplus.deploy.server import CoordinatedRun, Deployment, Lease, begin
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.wire import (
@@ -27,13 +26,20 @@ from fedrecplus.deploy.wire import (
     next_state,
     sum_terms,
 )
-from fedrecplus.device import Device
-from fedrecplus.parts.channel import RingVector, decode, encode, zeros
-from fedrecplus.parts.channel._ring import Encoding, from_bytes
-from fedrecplus.protocol import Broadcast, Sums
-from fedrecplus.rounds import broadcast, client_round, start_server
+from fedrecplus.parts.channel._ring import from_bytes
+from fedrecplus.protocol import Sums
+from fedrecplus.rounds import broadcast, start_server
 from fedrecplus.web.page.bundle import write_bundle
-from tests.deploy.browsers import PUBLIC, DevicePage, cluster_of, demonstration
+from tests.deploy.browsers import (
+    PUBLIC,
+    DevicePage,
+    Ratings,
+    cluster_of,
+    demonstration,
+    ratings_of_nodes,
+    stepped,
+    vector_of,
+)
 from tests.deploy.cluster import Cluster
 from tests.deploy.running import Running
 from tests.page.browser import served
@@ -43,7 +49,6 @@ from tests.waiting import GIVE_UP, wait_until
 pytestmark = pytest.mark.slow
 
 CATALOGUE = ItemCatalogue.published(PUBLIC)
-Ratings = dict[str, float]
 BY_BROWSERS: list[Ratings] = [
     {"0": 5, "3": 4, "7": 1, "12": 3},
     {"1": 2, "3": 5, "5": 5, "9": 4, "21": 1},
@@ -54,14 +59,6 @@ NODES, ROUNDS = 9, 5
 
 def online(cluster: Cluster) -> int:
     return sum(node["status"] == "online" for node in cluster.server.roster.everybody())
-
-
-def vector_of(ratings: Ratings, message: Broadcast, encoding: Encoding, config: Config) -> RingVector:
-    """What a Python device adds to a sum."""
-    items, values = rated_items(ratings, CATALOGUE)
-    U = config.model.start_users(0, np.array([0]), CATALOGUE.public)[0]
-    upload, _ = client_round(message, Device(0, items, values, CATALOGUE.scale.standard_step, U, 0), config)
-    return encode(upload, encoding)
 
 
 def test_browsers_and_nodes_make_one_secure_sum_bit_for_bit(browser: Any, tmp_path: Path) -> None:
@@ -80,27 +77,10 @@ def test_browsers_and_nodes_make_one_secure_sum_bit_for_bit(browser: Any, tmp_pa
     assert [(line["round"], len(line["nodes"])) for line in lines] == [(n + 1, 12) for n in range(ROUNDS)]
     assert [[line["stage"] for line in lines].count("mask") for lines in sent] == [ROUNDS] * len(pages)
     assert complaints == [[]] * len(pages)
-    scale = cluster.ratings.scale
-    of_nodes: list[Ratings] = []
-    for client in range(NODES):
-        items, values = cluster.ratings.of(client)
-        names = cluster.ratings.item_ids[items].astype(str).tolist()
-        of_nodes.append(dict(zip(names, scale.restore(values).tolist(), strict=True)))
+    people, browsers = ratings_of_nodes(cluster), list(zip(BY_BROWSERS, recorded, strict=True))
     state = first_state(config, CATALOGUE.public)
-    for number in range(ROUNDS):
-        message = broadcast(state, CATALOGUE.public, np.zeros((0, 0)))
-        terms = sum_terms(config, CATALOGUE.public, state.V.shape, number)
-        encoding = terms.encoding(NODES + len(pages), NODES + len(pages))
-        total = zeros(terms.layout)
-        for ratings in of_nodes:
-            total.add(vector_of(ratings, message, encoding, config))
-        for ratings, vectors in zip(BY_BROWSERS, recorded, strict=True):
-            by_python = np.frombuffer(vector_of(ratings, message, encoding, config).to_bytes(), "<u4")
-            apart = (vectors[number] - by_python).view("<i4")
-            assert np.abs(apart).max() <= 1, "units of the ring"
-            assert vectors[number].any()
-            total.add(from_bytes(vectors[number].tobytes(), terms.layout))
-        state = next_state(state, [as_told(decode(total, encoding), config)], CATALOGUE.public, config)
+    for _ in range(ROUNDS):
+        state = stepped(state, people, browsers, config, CATALOGUE)
     np.testing.assert_array_equal(cluster.V, state.V)
 
 
@@ -145,7 +125,7 @@ def units_apart(recorded: bytes, config: Config, persons: int) -> int:
     state = start_server(config, CATALOGUE.public)
     terms = sum_terms(config, CATALOGUE.public, state.V.shape, 0)
     message, mine = broadcast(state, CATALOGUE.public, np.zeros((0, 0))), from_bytes(recorded, terms.layout)
-    by_python = vector_of(BY_BROWSERS[0], message, terms.encoding(persons, persons), config)
+    by_python = vector_of(BY_BROWSERS[0], message, terms.encoding(persons, persons), config, CATALOGUE)
     moves, weights = (mine.moves - by_python.moves).view("<i2"), (mine.weights - by_python.weights).view("<i4")
     return max(int(np.abs(moves).max()), int(np.abs(weights).max()))
 

@@ -21,10 +21,10 @@ RATINGS = small_ratings(clients=6, items=30)
 OPTIMIZERS = {"sgd": {}, "momentum": {"server_optimizer__rule": "momentum"}, "adam": {"server_optimizer__rule": "adam"}}
 
 
-def agreed(folder: Path, config: Config, nodes: int = 3, *, logged: bool = True) -> list[NodeHome]:
+def agreed(folder: Path, config: Config, nodes: int = 3, *, logged: bool = True, rounds: int = 0) -> list[NodeHome]:
     """Nodes whose owners agreed to the run's task and to no other; without a log, tables are all that is looked at."""
     task = "" if logged else Task.of(MODEL, config, ItemCatalogue.of(RATINGS)).text
-    homes = prepared(folder, RATINGS, config, nodes, task=task)
+    homes = prepared(folder, RATINGS, config, nodes, task=task, rounds=rounds)
     for home in homes:
         with Store.open(home.store) as store:
             agree(store, Task.parse(stored(folder / "run").deployment.task))

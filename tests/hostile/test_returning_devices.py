@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from fedrecplus.config import change
 from fedrecplus.deploy.device import Store, agree, answer
 from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.server import Deployment
 from fedrecplus.deploy.server.task_log import append, entries_of, log_key
-from fedrecplus.deploy.wire import LogHead, Packet, Refusal, Task, leaf_hash, round_leaf
-from tests.deploy.in_process import InProcessLink, StoredPast, change_terms, serve, stored
+from fedrecplus.deploy.wire import ItemCatalogue, LogHead, Packet, Refusal, Task, leaf_hash, round_leaf
+from tests.deploy.in_process import InProcessLink, StoredPast, change_terms, go_on, serve, stored
 from tests.deploy.summing import secure_config
-from tests.hostile.test_checked_tables import agreed, moved
+from tests.hostile.test_checked_tables import RATINGS, agreed, moved
 
 CONFIG = secure_config(rounds=5, channel__fewest_contributors=1, server_optimizer__rule="momentum")
 
@@ -22,8 +26,8 @@ CONFIG = secure_config(rounds=5, channel__fewest_contributors=1, server_optimize
 class AwayLink(InProcessLink):
     """Its last node is away in some rounds; what it is asked first when it is back may be a lie."""
 
-    def __init__(self, folder: Path, homes: list[NodeHome], away: range) -> None:
-        super().__init__(homes, past=StoredPast(stored(folder / "run").database))
+    def __init__(self, folder: Path, homes: list[NodeHome], away: range, run: str = "run") -> None:
+        super().__init__(homes, past=StoredPast(stored(folder / run).database))
         self.away, self.refusals = away, list[str]()
         self.lie: Callable[[Packet], Packet] | None = None
 
@@ -60,6 +64,28 @@ def test_a_device_makes_the_steps_that_it_missed(
     assert "as the server tells it" not in caplog.text
     with Store.open(link.homes[-1].store) as store:
         assert store.models()[0]["round"] == 4
+
+
+@pytest.mark.parametrize(
+    "rounds", [range(0), range(2, 4), range(4)], ids=["who stays", "who comes back", "who is late"]
+)
+def test_a_device_goes_on_with_a_run_whose_last_rounds_took_smaller_steps(tmp_path: Path, rounds: range) -> None:
+    """Each run cools down by its own number of rounds, which the log has: the first run's steps stay what they were."""
+    config = change(change(CONFIG, "server.rounds", 3), "server.cooldown", 0.9)
+    homes = agreed(tmp_path, config, nodes=4, rounds=6)
+    task = stored(tmp_path / "run").deployment.task
+    serve(AwayLink(tmp_path, homes, rounds), tmp_path / "run")
+    with (
+        closing(sqlite3.connect(tmp_path / "run.db")) as first,
+        closing(sqlite3.connect(tmp_path / "second.db")) as second,
+    ):
+        first.backup(second)  # with the key that signs the log
+    terms = Deployment(4, deadline=5.0, patience=5.0)
+    after = go_on(tmp_path / "run", tmp_path / "second", config, terms, ItemCatalogue.of(RATINGS), overwrite=False)
+    assert after.deployment.task == task, "nobody is asked anew"
+    serve(AwayLink(tmp_path, homes, rounds, "second"), tmp_path / "second")
+    present = [len(line["nodes"]) == 4 for line in after.lines()]
+    assert present == [number not in rounds for number in range(3, 6)]
 
 
 def signed_again(folder: Path, packet: Packet) -> Packet:

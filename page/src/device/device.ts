@@ -5,6 +5,7 @@ import { isRecord, packed, packetBytes, packetOf, Refusal, unpacked, type Packet
 import { newKey } from "../wire/signatures";
 import { Connection, NoAnswer, Rejected } from "./connection";
 import { Keeping } from "./keeping";
+import type { Past } from "./missed";
 import { answer, keptCatalogue, type Ratings } from "./round";
 
 const WAIT = 25;
@@ -106,7 +107,7 @@ export class BrowserDevice {
     const asked = performance.now();
     const question = questionOf(content);
     const packet = await this.whole(question);
-    const reply = await answer(packet, this.keeping, this.ratings, (problem) => this.told({ problem }));
+    const reply = await answer(packet, this.keeping, this.ratings, this.past(), (problem) => this.told({ problem }));
     const sealed = seal(packetBytes(reply), question.seal, utf8ToBytes(`${question.id} ${question.node}`));
     const taken = performance.now() - asked;
     await new Promise((resolve) => setTimeout(resolve, ANSWER_STEP * Math.ceil(taken / ANSWER_STEP) - taken));
@@ -120,7 +121,10 @@ export class BrowserDevice {
     return true;
   }
 
-  /** The packet with its objects, but for a catalogue that is known. */
+  /** The packet with its objects, but for a catalogue that is known.
+   *
+   * V is among them, though this device makes it from the sum: the last digits of its own differ, and the sum's name has all of them.
+   */
   private async whole(question: WorkItem): Promise<Packet> {
     const packet = packetOf(question.packet);
     const known = (await keptCatalogue(this.keeping))?.digest === packet.facts["catalogue"];
@@ -131,6 +135,26 @@ export class BrowserDevice {
     }
     return { facts: packet.facts, arrays };
   }
+
+  /** What the server keeps of rounds that this device missed. */
+  private past(): Past {
+    return {
+      log: async (task) => {
+        const told = unpacked(await this.connection!.call("GET", `/v1/log/${task}`).catch(refusedLog));
+        if (!isRecord(told) || !isTexts(told["entries"]) || !isTexts(told["sums"])) throw new Refusal("task", "the server speaks another protocol");
+        return { entries: told["entries"], sums: told["sums"] };
+      },
+      object: (digest) => this.connection!.object(digest),
+    };
+  }
+}
+
+function refusedLog(error: unknown): never {
+  throw error instanceof Rejected ? new Refusal("task", `what the server should keep of missed rounds isn't there (${error.message})`) : error;
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === "string");
 }
 
 function questionOf(content: Uint8Array): WorkItem {

@@ -10,6 +10,7 @@ import { POLICY, type Policy } from "./policy";
 export interface KeptModel {
   readonly settings: string;
   readonly catalogue: string;
+  readonly items: number;
   readonly round: number;
   /** the server's, which this device makes its next step from; null of models of long ago */
   readonly state: ServerState | null;
@@ -60,7 +61,13 @@ export interface KeptVector {
 export interface Paid {
   readonly task: string;
   readonly release: number;
+  readonly session: string;
   readonly epsilon: number;
+}
+
+/** A fact to be written. */
+export function fact(name: string, value: unknown): Change {
+  return { table: "facts", key: name, value };
 }
 
 const TABLES = ["facts", "models", "sums", "unmasked", "sent", "vectors"];
@@ -81,7 +88,7 @@ export class Keeping {
   }
 
   async setFact(name: string, value: unknown): Promise<void> {
-    await this.write([{ table: "facts", key: name, value }]);
+    await this.write([fact(name, value)]);
   }
 
   key(): Promise<DeviceKey | undefined> {

@@ -12,7 +12,10 @@ import { configOf, fixedSettings, section, type TrainingConfig } from "../wire/s
 import { isLaterStage } from "../wire/stages";
 import { checkLog, checkTask } from "../wire/task";
 import { contributionOf, ratedItems, withBatch } from "./contribution";
-import type { Keeping, KeptModel } from "./keeping";
+import { NoAnswer } from "./connection";
+import type { Change } from "./database";
+import { fact, type Keeping, type KeptModel } from "./keeping";
+import type { Past } from "./missed";
 import { checkPolicy } from "./policy";
 import { checkedState } from "./steps";
 import { advertise, answerStage, checkSum } from "./sums";
@@ -20,35 +23,35 @@ import { advertise, answerStage, checkSum } from "./sums";
 export type Ratings = () => Promise<ReadonlyMap<string, number>>;
 
 /** The reply to a request, whatever happens. What went wrong is said here in words, and to the server in one. */
-export async function answer(packet: Packet, keeping: Keeping, ratings: Ratings, said: (problem: string) => void): Promise<Packet> {
+export async function answer(packet: Packet, keeping: Keeping, ratings: Ratings, past: Past, said: (problem: string) => void): Promise<Packet> {
   try {
-    return await answered(packet, keeping, ratings, said);
+    return await answered(packet, keeping, ratings, past, said);
   } catch (error) {
+    if (error instanceof NoAnswer) throw error; // what was missed can't be fetched: there is no reply yet
     said(error instanceof Error ? error.message : String(error));
     const reason = error instanceof Refusal ? error.kind : error instanceof DOMException ? "storage" : "fault";
     return { facts: { version: VERSION, refusal: reason }, arrays: {} };
   }
 }
 
-async function answered(packet: Packet, keeping: Keeping, ratings: Ratings, said: (problem: string) => void): Promise<Packet> {
+async function answered(packet: Packet, keeping: Keeping, ratings: Ratings, past: Past, said: (problem: string) => void): Promise<Packet> {
   if (!(await keeping.fact<boolean>("consent"))) throw new Refusal("paused", "this device takes no part");
   if (isLaterStage(packet)) return answerStage(keeping, packet, await keptCatalogue(keeping));
   const request = requestOf(packet);
   const catalogue = await catalogueFor(keeping, request);
   const kept = await keeping.model(request.model);
-  await checkUnchanged(keeping, kept, request, catalogue);
+  checkUnchanged(kept, request, catalogue);
   checkPolicy(await keeping.policy(), request.config, catalogue);
   await checkAgreed(keeping, request, catalogue);
-  const state = request.round === STATISTICS_ROUND ? checkStatistics(kept, request) : await checkRound(keeping, kept, request, catalogue);
+  const state = request.round === STATISTICS_ROUND ? checkStatistics(kept, request) : await checkRound(keeping, kept, request, catalogue, past);
   const terms = await checkSum(keeping, request, catalogue);
-  await noteAdded(keeping, catalogue);
-  await keeping.setFact("catalogue", catalogue.arrays);
-  if (request.log) await keeping.setFact(`log ${request.task.digest}`, request.log.leaves.map(bytesToHex));
   const own = await ratings();
+  const noted: Change[] = [...(await addedNote(keeping, catalogue)), fact("catalogue", catalogue.arrays)];
+  if (request.log) noted.push(fact(`log ${request.task.digest}`, request.log.leaves.map(bytesToHex)));
   const contribution = state
-    ? await computed(keeping, kept, request, state, catalogue, own, said)
+    ? await computed(keeping, kept, request, state, catalogue, own, said, noted)
     : countsOf(ratedItems(own, catalogue), request);
-  return advertise(keeping, request, terms, contribution, own.size);
+  return advertise(keeping, request, terms, contribution, own.size, noted);
 }
 
 /** Refuse a question of a task that the person hasn't agreed to, and one that is none of its task's. */
@@ -89,22 +92,19 @@ export function scaleText({ scale }: Catalogue): string {
 }
 
 /** Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave. Items may come at its end. */
-export async function checkUnchanged(keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue): Promise<void> {
+export function checkUnchanged(kept: KeptModel | undefined, request: Request, catalogue: Catalogue): void {
   if (kept && kept.settings !== fixedSettings(request.config)) throw new Refusal("settings", "the server changed the settings of a model that began");
   if (!kept || kept.catalogue === request.catalogue) return;
-  const earlier = await keptCatalogue(keeping);
-  // the catalogue that is kept may be of another model, or newer than this one's round where the tab was closed in between
-  const count = kept.state?.V.rows ?? earlier?.ids.length ?? 0;
-  if (firstItems(catalogue, count).digest !== kept.catalogue) throw new Refusal("settings", "the server changed the items of a model that began: it may only add some");
+  if (firstItems(catalogue, kept.items).digest !== kept.catalogue) throw new Refusal("settings", "the server changed the items of a model that began: it may only add some");
 }
 
-/** Note what was added to the items, for the person to see. */
-async function noteAdded(keeping: Keeping, catalogue: Catalogue): Promise<void> {
+/** What was added to the items, for the person to see. */
+async function addedNote(keeping: Keeping, catalogue: Catalogue): Promise<Change[]> {
   const earlier = await keptCatalogue(keeping);
   const known = earlier?.ids.length ?? 0;
-  if (!earlier || known === catalogue.ids.length || firstItems(catalogue, known).digest !== earlier.digest) return;
+  if (!earlier || known === catalogue.ids.length || firstItems(catalogue, known).digest !== earlier.digest) return [];
   const names = catalogue.titles.length ? catalogue.titles : catalogue.ids;
-  await keeping.setFact("added", [...((await keeping.fact<string[]>("added")) ?? []), ...names.slice(known)]);
+  return [fact("added", [...((await keeping.fact<string[]>("added")) ?? []), ...names.slice(known)])];
 }
 
 /** Refuse a sum that no noise would come to, and one after the model's first round. */
@@ -115,13 +115,13 @@ function checkStatistics(kept: KeptModel | undefined, request: Request): null {
 }
 
 /** Refuse a V that the task doesn't make, a round that its log doesn't have, and more rounds than the budget is made for. */
-async function checkRound(keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue): Promise<ServerState> {
+async function checkRound(keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue, past: Past): Promise<ServerState> {
   const model = section(request.config, "model").values;
   const columns = ["factors", "interaction_factors"].reduce((total, name) => total + Number(model[name] ?? 0), 0);
   const V = request.tables["V"]!.shape;
   if (V[1] !== columns) throw new Refusal("request", `V has ${V[1]} columns, not ${columns}`);
   checkLog(request.task, request.log, request, (await keeping.fact<string[]>(`log ${request.task.digest}`)) ?? []);
-  const state = checkedState(kept?.state ?? null, request, catalogue);
+  const state = await checkedState(kept?.state ?? null, request, catalogue, past);
   const statistics = statisticsDigest(request.model);
   const done = [...(await keeping.unmasked())].filter(([key, sum]) => sum.model === request.model && key !== statistics).length;
   if (section(request.config, "privacy").rule !== "none" && done >= rounds(request.config)) throw new Refusal("policy", "this model's budget is spent");
@@ -133,10 +133,10 @@ function countsOf(rated: ReadonlyMap<number, number>, request: Request): Contrib
   return rated.size ? statisticsOf(Int32Array.from(rated.keys()), Float64Array.from(rated.values()), cap) : null;
 }
 
-/** The person's contribution, computed and kept. A V made to break the computation gets zeros, and nobody is told. */
+/** The person's contribution, computed, and to be kept with what is `noted`. A V made to break the computation gets zeros, and nobody is told. */
 async function computed(
   keeping: Keeping, kept: KeptModel | undefined, request: Request, state: ServerState, catalogue: Catalogue, ratings: ReadonlyMap<string, number>,
-  said: (problem: string) => void,
+  said: (problem: string) => void, noted: Change[],
 ): Promise<Contribution | null> {
   const digest = requestDigest(request);
   if (kept?.digest === digest && kept.round === request.round) return kept.contribution; // asked again: the same, not one made anew
@@ -148,9 +148,9 @@ async function computed(
     said(`nothing can be computed from what the server sent, and zeros are added to the sum: ${String(error)}`);
   }
   const model: KeptModel = {
-    settings: fixedSettings(request.config), catalogue: request.catalogue, round: request.round, state,
+    settings: fixedSettings(request.config), catalogue: request.catalogue, items: catalogue.ids.length, round: request.round, state,
     config: request.configText, at: Date.now(), rated, digest, contribution,
   };
-  await keeping.write([{ table: "models", key: request.model, value: model }, ...(await keeping.withoutOldTables(request.model))]);
+  noted.push({ table: "models", key: request.model, value: model }, ...(await keeping.withoutOldTables(request.model)));
   return contribution;
 }

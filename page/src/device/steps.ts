@@ -1,29 +1,33 @@
-/** Whether V is what the task makes of it: the start of a public seed, then the steps of the sums that are told.
+/** Whether V is what the task makes of it: the start of a public seed, then the steps of the sums that are told: `deploy/device/steps.py`.
  *
- * A device that answered the round before takes the step by itself and refuses another table; one that missed rounds takes
- * V as it comes, and goes on from there, and so are rows of items that came since taken: `deploy/device/steps.py`.
+ * A device that answered the round before takes the step by itself and refuses another table; one that missed rounds fetches
+ * their sums, as many as its server keeps; who missed more takes V as it comes, and goes on from there.
  */
-import { table, type Table } from "../engine/linear";
-import { firstState, momentsOf, nextState, type ServerState } from "../server/round";
+import type { Table } from "../engine/linear";
+import { firstState, grownState, momentCount, momentsOf, nextState, type ServerState } from "../server/round";
 import { enough, groupingOf } from "../secure/groups";
 import type { Sums } from "../server/sums";
 import { firstItems, type Catalogue } from "../wire/catalogue";
-import { Refusal } from "../wire/packet";
+import { isRecord, Refusal } from "../wire/packet";
 import { matrixOf, type Request } from "../wire/request";
 import { number, section, type TrainingConfig } from "../wire/settings";
+import { missedSums, type Past } from "./missed";
 
 /** Of the largest number of V: what other processors may compute otherwise, and tables in single precision lose. */
 const CLOSE = 1e-4;
 
 /** The server's state behind a request, as far as it is known here. */
-export function checkedState(kept: ServerState | null, request: Request, catalogue: Catalogue): ServerState {
-  const due = dueState(kept, request, catalogue);
+export async function checkedState(kept: ServerState | null, request: Request, catalogue: Catalogue, past: Past): Promise<ServerState> {
+  const due = await dueState(kept, request, catalogue, past);
   const V = matrixOf(request.tables["V"]!);
   const lastStep = matrixOf(request.tables["last_step"]!);
-  if (!due) return { round: request.round, V, lastStep, moments: request.round ? momentsOf(lastStep, request.round - 1, request.config) : [] };
+  if (!due) {
+    const before = request.round - 1;
+    return { round: request.round, V, lastStep, moments: request.round ? momentsOf(lastStep, before, ofRun(request.config, entryOf(request.leaf), before)) : [] };
+  }
   check("V", due.V, V, request.round);
   if (request.stepTold) check("last_step", due.lastStep, lastStep, request.round);
-  return { ...due, V, lastStep: longer(due.lastStep, V.rows), moments: due.moments.map((moment) => longer(moment, V.rows)) };
+  return { ...due, V };
 }
 
 function check(name: string, due: Table, told: Table, round: number): void {
@@ -34,23 +38,49 @@ function check(name: string, due: Table, told: Table, round: number): void {
 }
 
 /** What the state must be; null where this device has nothing to compute it from. */
-function dueState(kept: ServerState | null, request: Request, catalogue: Catalogue): ServerState | null {
-  if (request.round === 0) return firstState(request.config, firstItems(catalogue, request.task.size).known);
-  if (!kept || kept.round === request.round) return kept;
-  if (kept.round !== request.round - 1) return null;
-  if (!request.summed) throw new Refusal("task", `round ${request.round}: the sum that V was moved by is not told`);
-  const { groups } = request.summed;
-  if (!enough(groupingOf(request.config, request.task, request.round - 1), groups.length)) throw new Refusal("task", `sums of ${groups.length} groups, and the task has others`);
-  groups.forEach((sums) => checkRange(sums, request.config));
-  if (groups.some(({ total }) => total.rows !== kept.V.rows)) throw new Refusal("task", "a sum of other items than the round was of");
-  return nextState(kept, groups, firstItems(catalogue, kept.V.rows), request.config);
+async function dueState(kept: ServerState | null, request: Request, catalogue: Catalogue, past: Past): Promise<ServerState | null> {
+  const { config, task, round } = request;
+  const begun = task.first <= 0 ? firstState(config, firstItems(catalogue, task.size).known) : null;
+  const known = round === 0 ? begun : (kept ?? begun);
+  if (!known || known.round === round) return known && grownState(known, catalogue.known, config);
+  const missed = Array.from({ length: Math.max(round - 1 - known.round, 0) }, (_, place) => known.round + place);
+  if (known.round > round || missed.length > task.kept || known.moments.length < momentCount(config)) return null;
+  if (!request.summed) throw new Refusal("task", `round ${round}: the sum that V was moved by is not told`);
+  const told = [...(await missedSums(request, catalogue, missed, past)), { groups: request.summed.groups, entry: entryOf(request.leaf) }];
+  let state = known;
+  for (const { groups, entry } of told) {
+    checkGroups(groups, state.round, request);
+    state = stepped(state, groups, catalogue, ofRun(config, entry, state.round));
+  }
+  return grownState(state, catalogue.known, config);
 }
 
-/** With zeros for items that came since. */
-function longer(one: Table, rows: number): Table {
-  const grown = table(rows, one.columns);
-  grown.data.set(one.data);
-  return grown;
+/** The settings with as many rounds as the log says that a step's run had: its last steps are smaller. */
+function ofRun(config: TrainingConfig, entry: Record<string, unknown>, round: number): TrainingConfig {
+  const server = section(config, "server");
+  const rounds = Number(entry["rounds"] || server.values["rounds"]);
+  if (!Number.isSafeInteger(rounds) || rounds <= round || rounds > Number(server.values["rounds"])) throw new Refusal("task", `a step of round ${round} in a run of ${rounds} rounds`);
+  return { ...config, sections: { ...config.sections, server: { ...server, values: { ...server.values, rounds } } } };
+}
+
+/** What a round's entry says; nothing where its task has no log. */
+function entryOf(leaf: string): Record<string, unknown> {
+  const entry: unknown = JSON.parse(leaf || "{}");
+  return isRecord(entry) ? entry : {};
+}
+
+/** After a round over the items that there were, which are as many as the sums'. */
+function stepped(state: ServerState, groups: readonly Sums[], catalogue: Catalogue, config: TrainingConfig): ServerState {
+  const items = groups[0]!.total.rows;
+  if (items < state.V.rows) throw new Refusal("task", "a sum of fewer items than there were");
+  const asItWas = firstItems(catalogue, items);
+  return nextState(grownState(state, asItWas.known, config), groups, asItWas, config);
+}
+
+/** Refuse sums of fewer groups than stand for all, and those that so many people could not have made. */
+function checkGroups(groups: readonly Sums[], round: number, { config, task }: Request): void {
+  if (!enough(groupingOf(config, task, round), groups.length)) throw new Refusal("task", `sums of ${groups.length} groups, and the task has others`);
+  groups.forEach((sums) => checkRange(sums, config));
 }
 
 /** Refuse a sum that so many people, each within the task's bounds, could not have made. */

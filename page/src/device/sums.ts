@@ -31,8 +31,8 @@ export async function checkSum(keeping: Keeping, request: Request, catalogue: Ca
   return terms;
 }
 
-/** Begin a sum with fresh keys. Secrets of this model's earlier sums are deleted: nobody will finish those. */
-export async function advertise(keeping: Keeping, request: Request, terms: SumTerms, contribution: Contribution | null, ratings: number): Promise<Packet> {
+/** Begin a sum with fresh keys, together with what was `noted` of the round. Secrets of this model's earlier sums are deleted. */
+export async function advertise(keeping: Keeping, request: Request, terms: SumTerms, contribution: Contribution | null, ratings: number, noted: readonly Change[]): Promise<Packet> {
   const policy = await keeping.policy();
   const persons = ratings ? 1 : 0;
   const channel = section(request.config, "channel");
@@ -46,7 +46,7 @@ export async function advertise(keeping: Keeping, request: Request, terms: SumTe
   };
   const others = [...(await keeping.sums())].filter(([, kept]) => kept.model === request.model);
   const gone: Change[] = others.map(([key]) => ({ table: "sums", key }));
-  await keeping.write([...gone, { table: "sums", key: request.session, value: sum }, await keeping.sentLine(lineOf(stage, reply))]);
+  await keeping.write([...noted, ...gone, { table: "sums", key: request.session, value: sum }, await keeping.sentLine(lineOf(stage, reply))]);
   return reply;
 }
 
@@ -84,8 +84,10 @@ async function masked(
   const vector = vectorOf(sum.contribution, state, terms, persons);
   const answered = await client.mask(state, message, vector, maskContext(persons));
   if (cost === null) return answered;
-  await keeping.book({ task: taskOf(sum.model, config), release: sum.round, epsilon: cost });
   const session = String(packet.facts["session"]);
+  // of this very sum it may stand there: a tab was closed before its answer was kept
+  const paid = (await keeping.ledger()).some((line) => line.session === session);
+  if (!paid) await keeping.book({ task: taskOf(sum.model, config), release: sum.round, session, epsilon: cost });
   changes.push(...(await keeping.vectorLine({ model: sum.model, round: sum.round, session, content: vectorBytes(vector) })));
   return answered;
 }

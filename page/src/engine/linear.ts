@@ -139,6 +139,11 @@ export function beside(tables: readonly Table[]): Table {
   return result;
 }
 
+/** Some rows of a table. */
+export function rows(X: Table, from: number, to: number): Table {
+  return { ...table(to - from, X.columns), data: X.data.slice(from * X.columns, to * X.columns) };
+}
+
 /** Some columns of a table. */
 export function columns(X: Table, from: number, to: number): Table {
   const result = table(X.rows, to - from);

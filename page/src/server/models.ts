@@ -1,6 +1,6 @@
 /** The server's half of the models that a page can train: `start_items` and `update_items` in `parts/model`. */
 import { normals, subkey } from "../client/randomness";
-import { beside, columns, row, solve, table, times, transposedTimes, gram, type Table } from "../engine/linear";
+import { beside, columns, row, rows, solve, table, times, transposedTimes, gram, type Table } from "../engine/linear";
 import { ofRatings } from "../engine/joint";
 import { features, numberOf, sum, type PublicItems, type Settings } from "../engine/public_items";
 import { eigen } from "./eigen";
@@ -56,22 +56,29 @@ function mStep(sums: Sums, V: Table, known: PublicItems, settings: Settings): Ta
   return step;
 }
 
-/** F R V: the rows that public features predict, by a ridge regression in which the mean row is free. */
+/** Rows for items that enter a trained model: `rows_from_features` in `parts/model/_public.py`. */
+export function newRows(V: Table, known: PublicItems, settings: Settings): Table {
+  return rows(fromFeatures(V, known, settings), V.rows, known.popularity.length);
+}
+
+/** F R V: the rows of all items that public features predict from V's, by a ridge regression in which the mean row is free. */
 function fromFeatures(V: Table, known: PublicItems, settings: Settings): Table {
   const { popularity, average, content } = features(known);
-  const others = table(V.rows, 6);
-  for (let i = 0; i < V.rows; i++) {
+  const items = popularity.length;
+  const others = table(items, 6);
+  for (let i = 0; i < items; i++) {
     const [p, a] = [popularity[i]!, average[i]!];
     others.data.set([1, p, a, p * p, a * a, p * a], 6 * i);
   }
-  const F = beside([others, content]);
+  const all = beside([others, content]);
+  const F = rows(all, 0, V.rows);
   const prior = numberOf(settings, "item_prior");
-  const weights = known.popularity.map((count) => count / (count + prior));
+  const weights = known.popularity.slice(0, V.rows).map((count) => count / (count + prior));
   const G = gram(F, weights);
   for (let k = 0; k < G.columns; k++) G.data[k * (G.columns + 1)]! += k === 0 ? 1e-9 : 1;
   const predicted = Array.from({ length: V.columns }, (_, c) => {
     const column = weights.map((weight, i) => weight * V.data[i * V.columns + c]!);
-    return { rows: V.rows, columns: 1, data: times(F, solve(G, transposedTimes(F, column))) };
+    return { rows: items, columns: 1, data: times(all, solve(G, transposedTimes(F, column))) };
   });
   return beside(predicted);
 }

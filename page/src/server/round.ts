@@ -4,7 +4,7 @@ import type { PublicItems } from "../engine/public_items";
 import { number, optionsOf, section, type Part, type TrainingConfig } from "../wire/settings";
 import type { Catalogue } from "../wire/catalogue";
 import { joined } from "./groups";
-import { SERVER_MODELS } from "./models";
+import { newRows, SERVER_MODELS } from "./models";
 import type { Sums } from "./sums";
 
 const SMALL = 1e-8;
@@ -50,14 +50,35 @@ export function firstState(config: TrainingConfig, known: PublicItems): ServerSt
   return inPrecision({ round: 0, V, lastStep: zeros, moments: Array.from({ length: optimizerOf(config).moments }, () => zeros) }, config);
 }
 
-/** V ← V + η A, from the sums as they were told; null where what the optimizer remembers isn't known. */
-export function nextState(state: ServerState, groups: readonly Sums[], { known, people }: Pick<Catalogue, "known" | "people">, config: TrainingConfig): ServerState | null {
+/** V ← V + η A, from the sums as they were told. */
+export function nextState(state: ServerState, groups: readonly Sums[], { known, people }: Pick<Catalogue, "known" | "people">, config: TrainingConfig): ServerState {
   const [model, options, optimizer] = [section(config, "model"), section(config, "server_optimizer"), optimizerOf(config)];
-  if (state.moments.length < optimizer.moments) return null;
   const aggregate = SERVER_MODELS[model.rule]!.updateItems(joined(groups, known, people), state.V, known, optionsOf(model));
   const { step, moments } = optimizer.step(aggregate, state.moments, state.round, options);
   const lastStep = scaled(step, cooldown(config, state.round));
   return inPrecision({ round: state.round + 1, V: combined(state.V, lastStep, (v, s) => v + s), lastStep, moments }, config);
+}
+
+/** With rows for items that came since, from their features: `grown_state` in `deploy/wire/steps.py`. */
+export function grownState(state: ServerState, known: PublicItems, config: TrainingConfig): ServerState {
+  const added = known.popularity.length - state.V.rows;
+  if (!added) return state;
+  const nothing = table(added, state.V.columns);
+  const entered = newRows(state.V, known, optionsOf(section(config, "model")));
+  const [V, lastStep] = [below(state.V, entered), below(state.lastStep, nothing)];
+  return inPrecision({ ...state, V, lastStep, moments: state.moments.map((moment) => below(moment, nothing)) }, config);
+}
+
+function below(one: Table, other: Table): Table {
+  const both = table(one.rows + other.rows, one.columns);
+  both.data.set(one.data);
+  both.data.set(other.data, one.data.length);
+  return both;
+}
+
+/** How much an optimizer remembers. */
+export function momentCount(config: TrainingConfig): number {
+  return optimizerOf(config).moments;
 }
 
 /** What was remembered after the last round, as far as its step tells. */

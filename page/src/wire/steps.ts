@@ -6,8 +6,10 @@ import { digestOf, numbersOf, Refusal, type Packet, type WireArray } from "./pac
 export const SUM = "sum.";
 const NAMES = ["total", "weights", "statistic", "scalars"] as const;
 
+type Shape = Pick<Table, "rows" | "columns">;
+
 /** The sums among a request's arrays, with their names in the task's log; null where there are none. */
-export function sumsOf(arrays: Packet["arrays"], V: Table): { readonly groups: readonly Sums[]; readonly digest: string } | null {
+export function sumsOf(arrays: Packet["arrays"], V: Shape): { readonly groups: readonly Sums[]; readonly digest: string } | null {
   const told = Object.fromEntries(Object.entries(arrays).filter(([name]) => name.startsWith(SUM)));
   if (!Object.keys(told).length) return null;
   const count = told[`${SUM}total`]?.shape[0] ?? 0;
@@ -23,7 +25,7 @@ function partOf(array: WireArray | undefined, place: number, count: number): Wir
   return { ...array, shape: array.shape.slice(1), content: array.content.slice(place * size, (place + 1) * size) };
 }
 
-function sumOf(told: Packet["arrays"], V: Table): Sums {
+function sumOf(told: Packet["arrays"], V: Shape): Sums {
   const arrays = NAMES.map((name) => told[name]!);
   const [total, weights, statistic, scalars] = arrays.map(({ shape }) => shape) as [number[], number[], number[], number[]];
   const fits = total.length === 2 && total[1] === V.columns && total[0]! <= V.rows && weights.join() === String(total[0]) && statistic.length === 1 && scalars.join() === "3";

@@ -2,6 +2,7 @@
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
+import { columns } from "../engine/linear";
 import { firstItems, listed, type Catalogue } from "./catalogue";
 import { bytesArray, digestOf, isRecord, quoted, Refusal, type Packet } from "./packet";
 import { fixedSettings, section, type TrainingConfig } from "./settings";
@@ -21,6 +22,8 @@ export interface Task {
   /** items as it begins, and the share of them that may be added */
   readonly size: number;
   readonly growth: number;
+  /** rounds whose sums its server keeps, for devices that missed them */
+  readonly kept: number;
   /** the document, and the SHA-256 of it */
   readonly text: string;
   readonly digest: string;
@@ -35,8 +38,8 @@ export function taskOf(text: string): Task {
     /* no document */
   }
   if (!isRecord(facts) || typeof facts["settings"] !== "string" || !Number.isSafeInteger(facts["rounds"])) throw new Refusal("request", "no task's own text");
-  const { model, settings, rounds, catalogue, items, first, log, size, growth } = facts as unknown as Task;
-  return { model, settings, rounds, catalogue, items, first, log, size, growth, text, digest: bytesToHex(sha256(utf8ToBytes(text))) };
+  const { model, settings, rounds, catalogue, items, first, log, size, growth, kept } = facts as unknown as Task;
+  return { model, settings, rounds, catalogue, items, first, log, size, growth, kept, text, digest: bytesToHex(sha256(utf8ToBytes(text))) };
 }
 
 /** Refuse a question that is none of its task's. */
@@ -52,9 +55,24 @@ export function checkTask(task: Task, model: string, config: TrainingConfig, rou
 
 /** Refuse figures of items that came later which none of the first has. */
 function checkAdded({ known }: Catalogue, size: number): void {
-  const most = known.popularity.slice(0, size).reduce((largest, count) => Math.max(largest, count), 0);
-  const beyond = known.average.slice(size).some((average) => !(average >= 1 && average <= 5));
-  if (beyond || known.popularity.slice(size).some((count) => count > most)) throw refused("an added item with figures that none of the first has");
+  const { content, popularity, average, years } = known;
+  const features = Array.from({ length: content.columns }, (_, k) => columns(content, k, k + 1).data);
+  const sound = [
+    popularity.slice(size).every((count) => count <= extremes(popularity.slice(0, size))[1]),
+    average.slice(size).every((one) => one >= 1 && one <= 5),
+    isWithin(years.slice(size).filter((year) => year !== 0), years.slice(0, size).filter((year) => year > 0)), // 0: not known
+    ...features.map((column) => isWithin(column.slice(size), column.slice(0, size))),
+  ];
+  if (!sound.every(Boolean)) throw refused("an added item with figures that none of the first has");
+}
+
+function isWithin(added: Float64Array, first: Float64Array): boolean {
+  const [least, most] = extremes(first);
+  return added.every((value) => value >= least && value <= most);
+}
+
+function extremes(values: Float64Array): [number, number] {
+  return values.reduce<[number, number]>(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
 }
 
 /** Whether these are the task's items with figures that its own noised sum may have. */
@@ -125,7 +143,7 @@ function verified(signature: Uint8Array, statement: Uint8Array, key: string): bo
   }
 }
 
-function leafHash(content: string): Uint8Array {
+export function leafHash(content: string): Uint8Array {
   return sha256(concatBytes(Uint8Array.of(0), utf8ToBytes(content)));
 }
 

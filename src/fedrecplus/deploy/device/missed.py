@@ -26,8 +26,11 @@ class Past(Protocol):
 
 def missed_sums(
     request: Request, catalogue: ItemCatalogue, rounds: range, past: Past | None
-) -> Iterator[tuple[int, list[Sums]]]:
-    """The sums of these rounds, which a request's log names; ``Refusal`` where one of them isn't to be had."""
+) -> Iterator[tuple[int, list[Sums], Facts]]:
+    """The sums of these rounds, and the entries in a request's log that name them.
+
+    ``Refusal`` where one of them isn't to be had.
+    """
     if not rounds:
         return
     if past is None or request.log is None:
@@ -46,7 +49,7 @@ def missed_sums(
             same = False
         if not same:
             raise Refusal("task", f"the sum of round {number} is not the one in the log, or its server lacks it")
-        yield number, sums
+        yield number, sums, entry
 
 
 def _entry(entries: list[str], place: int, request: Request) -> Facts:

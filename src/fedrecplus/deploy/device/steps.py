@@ -9,6 +9,7 @@ could have made.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from fedrecplus.deploy.wire import (
     grouping_of,
     grown_state,
     next_state,
+    of_run,
     sums_told,
     told_tables,
 )
@@ -73,9 +75,10 @@ def _due(store: Store, request: Request, catalogue: ItemCatalogue, past: Past | 
         return None
     if request.sums is None:
         raise Refusal("task", f"round {request.round}: the sum that V was moved by is not told")
-    for number, groups in (*missed_sums(request, catalogue, missed, past), (request.round - 1, request.sums)):
+    last = (request.round - 1, request.sums, entry_of(request.leaf))
+    for number, groups, entry in (*missed_sums(request, catalogue, missed, past), last):
         _check_range(groups, number, request)
-        state = _stepped(state, groups, catalogue, config)
+        state = _stepped(state, groups, catalogue, of_run(config, entry, number))
     return grown_state(state, catalogue.public, config)
 
 
@@ -88,10 +91,22 @@ def _stepped(state: ServerState, groups: Sequence[Sums], catalogue: ItemCatalogu
     return next_state(grown_state(state, public, config), groups, public, config)
 
 
+def entry_of(leaf: str) -> Facts:
+    """What a round's entry says; nothing where its task has no log."""
+    try:
+        facts = json.loads(leaf or "{}")
+    except ValueError:
+        facts = None
+    if not isinstance(facts, dict):
+        raise Refusal("log", "an entry that says nothing")
+    return facts
+
+
 def _taken_over(request: Request, V: Array, dense: Array) -> ServerState:
     """A state that begins with this round's table; moments follow from the last step, where the optimizer has those."""
     step, last = request.tables["last_step"].astype(np.float64), request.round - 1
-    moments = request.config.server_optimizer.moments_of(step / max(cooldown(request.config, last), 1e-12), last)
+    config = of_run(request.config, entry_of(request.leaf), last)
+    moments = config.server_optimizer.moments_of(step / max(cooldown(config, last), 1e-12), last)
     covariance = request.tables["last_covariance"].astype(np.float64)
     return ServerState(request.round, V, step, covariance, [] if len(dense) else moments, dense)
 
@@ -120,7 +135,8 @@ def stepped_tables(store: Store, asked: Packet, sums: Packet) -> Packet | None:
         return None
     try:
         config = loads(str(asked.facts["config"]), "the server's config", allow=store.allowed_rules)
-        stepped = _stepped(kept, sums_told(sums.arrays), catalogue, config)
+        of_last = of_run(config, entry_of(str(asked.facts.get("leaf", ""))), kept.round)
+        stepped = _stepped(kept, sums_told(sums.arrays), catalogue, of_last)
         state = grown_state(stepped, catalogue.public, config)
     except (KeyError, ValueError, IndexError, UserError, Refusal):
         return None

@@ -176,7 +176,8 @@ def go_on(
     """
     last = Checkpoint.read(previous / LAST)
     named = [choice.rule for choice in config.choices]  # a folder makes nobody import what they didn't name themselves
-    if fixed_settings(load_config(previous / CONFIG, named)) != fixed_settings(config):
+    earlier = load_config(previous / CONFIG, named)
+    if fixed_settings(earlier) != fixed_settings(config):
         raise UserError(f"{previous} was trained with other settings", "go on with the same; devices refuse others")
     if not catalogue.continues(ItemCatalogue.read(previous / ITEMS)):
         raise UserError(
@@ -189,7 +190,8 @@ def go_on(
     agreed = str(before.get("task", ""))
     if agreed and not Task.parse(agreed).has_room(config.server.rounds, len(catalogue.ids)):
         agreed = ""
-    deployment, data = replace(deployment, model=str(before["model"]), task=agreed), RunFolder(previous).data()
+    data, known = RunFolder(previous).data(), {"model": str(before["model"]), "task": agreed}
+    deployment = replace(deployment, **known, earlier_rounds=earlier.server.rounds)
     server = grown_state(last.state.server, catalogue.public, config)
     last = replace(last, state=replace(last.state, server=server))
     told = read_tensors(previous / TOLD)[0] if (previous / TOLD).exists() else None

@@ -237,7 +237,8 @@ class _ServedRun:
         before = "" if sums is None or state.round <= 0 else sum_digest(sums, self.config)
         people, spent = self.lines[-1]["uploads"] if self.lines else 0, self.ledger.spent() if self.ledger else 0.0
         tables = Packet({}, told_tables(state, self.config)).digest
-        leaf = round_leaf(state.round, tables, before, self.catalogue.digest, people, round(spent, 6))
+        rounds = (not self.lines and self.deployment.earlier_rounds) or self.config.server.rounds
+        leaf = round_leaf(state.round, tables, before, self.catalogue.digest, people, round(spent, 6), rounds)
         number = state.round - task.first + 1
 
         def write(connection: Connection) -> dict[str, Any]:

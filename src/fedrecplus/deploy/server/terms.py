@@ -38,6 +38,8 @@ class Deployment:
     """that the task has in all, where runs are to go on with the model; 0: those of the first run"""
     growth: float = 0.0
     """items that may be added to the task's later, as a share of them"""
+    earlier_rounds: int = 0
+    """of the run that this one goes on from, whose last step it tells"""
     task: str = ""
     """the document that devices agree to; made when the run begins"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))

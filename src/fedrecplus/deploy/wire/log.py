@@ -47,9 +47,14 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
     return hashlib.sha256(b"\x01" + root_of(leaves[:half]) + root_of(leaves[half:])).digest()
 
 
-def round_leaf(round_number: int, tables: str, sums: str, items: str, people: int, epsilon: float) -> str:
-    """The entry of a round: digests of its tables, the sum behind them and the items, and what that sum was of."""
-    facts: Facts = {"round": round_number, "V": tables, "sum": sums, "items": items}
+def round_leaf(
+    round_number: int, tables: str, sums: str, items: str, people: int, epsilon: float, rounds: int = 0
+) -> str:
+    """The entry of a round: digests of its tables, the sum behind them and the items, and what that sum was of.
+
+    ``rounds`` is how many the run of that sum had, by which its last steps are smaller.
+    """
+    facts: Facts = {"round": round_number, "V": tables, "sum": sums, "items": items, "rounds": rounds}
     return json.dumps({**facts, "people": people, "epsilon": epsilon}, sort_keys=True)
 
 

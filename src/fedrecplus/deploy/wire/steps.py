@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config
-from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.config import Config, change
+from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
 from fedrecplus.parts.channel import expected_in, joined
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.rounds import ServerState, extend_server, server_round, start_server
@@ -87,6 +87,14 @@ def next_state(state: ServerState, groups: Sequence[Sums], public: PublicItems, 
     """After a round, from the sums as they were told."""
     sums, _ = joined(groups, expected_in(1, public))
     return _in_precision(server_round(state, sums, public, config), config)
+
+
+def of_run(config: Config, entry: Facts, round_number: int) -> Config:
+    """The settings with as many rounds as the log says that a step's run had; ``Refusal`` where that can't be."""
+    rounds = entry.get("rounds") or config.server.rounds
+    if not isinstance(rounds, int) or not round_number < rounds <= config.server.rounds:
+        raise Refusal("task", f"a step of round {round_number} in a run of {str(rounds)[:20]} rounds")
+    return change(config, "server.rounds", rounds)
 
 
 def grown_state(state: ServerState, public: PublicItems, config: Config) -> ServerState:
