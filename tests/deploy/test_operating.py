@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 import stat
 import subprocess
 import sys
@@ -140,15 +141,22 @@ def test_a_home_is_its_owners_before_anything_is_restored_into_it(
 ) -> None:
     back_up(a_home(tmp_path / "old"), tmp_path / "copy.tar.gz")
     (tmp_path / "new").mkdir(mode=0o755)
-    seen: set[int] = set()
+    seen, kills = set[int](), [KeyboardInterrupt()]
 
     def watched(path: Path, content: bytes) -> None:
-        seen.add(stat.S_IMODE((tmp_path / "new").stat().st_mode))
+        assert not any((tmp_path / "new").iterdir()), "all of it, or nothing"
+        seen.add(stat.S_IMODE((tmp_path / ".new.part").stat().st_mode))
         write_private(path, content)
+        if kills and path.name == "server.json":
+            raise kills.pop()
 
     monkeypatch.setattr(upkeep, "write_private", watched)
+    with pytest.raises(KeyboardInterrupt):
+        restore(tmp_path / "copy.tar.gz", tmp_path / "new")
     restore(tmp_path / "copy.tar.gz", tmp_path / "new")
     assert seen == {0o700}
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    assert not (tmp_path / ".new.part").exists()
     half = (tmp_path / "copy.tar.gz").read_bytes()[:2000]
     (tmp_path / "half.tar.gz").write_bytes(half)
     with tarfile.open(tmp_path / "bad.tar.gz", "w:gz") as archive:
@@ -170,6 +178,17 @@ def test_certificates_are_renewed_and_rotated(tmp_path: Path) -> None:
     assert exit_code_of(["server", "renew", "--authority", "--home", str(home.path)]) == 0
     assert (home.certificates / CA).read_bytes() != authority
     assert "fed.example.org" in names_of(home.certificates)
+
+
+def test_a_key_without_its_certificate_gets_a_new_one(tmp_path: Path) -> None:
+    """What a kill between the two leaves: workers could not start with them."""
+    home, other = a_home(tmp_path / "home"), a_home(tmp_path / "other")
+    (home.certificates / "server.key").write_bytes((other.certificates / "server.key").read_bytes())
+    authority = (home.certificates / CA).read_bytes()
+    home.prepare([])
+    ssl.create_default_context().load_cert_chain(home.certificates / "server.crt", home.certificates / "server.key")
+    assert "fed.example.org" in names_of(home.certificates)
+    assert (home.certificates / CA).read_bytes() == authority
 
 
 def test_status_says_what_is_wrong_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.operate.processes import Child
+from fedrecplus.deploy.operate.homes import ServerHome
+from fedrecplus.deploy.operate.processes import Child, python_module, server_port
 from tests.deploy.cluster import Cluster, exact, kill
 from tests.deploy.replay import replayed, simulated
 from tests.small_data import small_ratings
@@ -105,6 +106,35 @@ def test_server_and_node_killed_together_go_on(tmp_path: Path) -> None:
     assert [line["round"] for line in lines] == [*range(1, ROUNDS + 1)]
     np.testing.assert_array_equal(cluster.V, replayed(ratings, config, cluster.homes, lines))
     no_rating_is_lost(cluster, ratings)
+
+
+@pytest.mark.parametrize("soon", [True, False], ids=["while it starts", "when it is up"])
+def test_a_killed_command_leaves_no_process_and_no_port_behind(tmp_path: Path, soon: bool) -> None:
+    """kill -9 of `server up` itself: its workers end with it, and the next one takes the port."""
+    home, port = tmp_path / "server", server_port()
+    words = ["server", "up", "--port", str(port), "--home", str(home)]
+    first = Child(python_module("fedrecplus", *words), tmp_path / "log")
+    again = Child(first.command, tmp_path / "log")
+    first.start()
+    assert first.process is not None
+    try:
+        wait_until(lambda: len(children_of(first.process.pid)) == 2)
+        if not soon:
+            ServerHome.load(home).wait_until_up()
+        left = children_of(first.process.pid)
+        kill(first)
+        again.start()
+        ServerHome.load(home).wait_until_up()
+        wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in left))
+    finally:
+        for child in (first, again):
+            child.end()
+
+
+def children_of(parent: int) -> list[int]:
+    """Processes that a process has started."""
+    threads = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 def test_a_full_disk_at_a_client_costs_its_uploads_and_nothing_else(tmp_path: Path) -> None:

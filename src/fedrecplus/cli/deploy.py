@@ -25,7 +25,7 @@ from fedrecplus.deploy.node import (
     witness_log as keep_witness,
 )
 from fedrecplus.deploy.operate import ServerHome, run_local, run_to_the_end, seconds_of, train_again
-from fedrecplus.deploy.server import Deployment, begin, go_on, run_of
+from fedrecplus.deploy.server import Deployment, begin, go_on, has_run, run_of
 from fedrecplus.deploy.wire import ItemCatalogue, is_secure, read_identities
 from fedrecplus.errors import UserError
 from fedrecplus.training import CONFIG, RunFolder
@@ -244,11 +244,11 @@ def _train_again(
     def start(folder: Path, before: Path | None) -> None:
         catalogue = ItemCatalogue.read(items)
         if before is None:
-            begin(server.database, folder, config, deployment, catalogue, data)
+            begin(server.database, folder, config, deployment, catalogue, data, overwrite=True)
             return
         kept = load_config(before / CONFIG, [choice.rule for choice in config.choices])  # its seed, too
         kept = change(kept, "server.rounds", config.server.rounds)
-        go_on(server.database, before, folder, kept, deployment, catalogue, overwrite=False)
+        go_on(server.database, before, folder, kept, deployment, catalogue, overwrite=True)
 
     def run(folder: Path) -> None:
         with show_rounds(
@@ -260,7 +260,7 @@ def _train_again(
         server.models.publish(folder, [choice.rule for choice in config.choices])
         _report(folder)
 
-    train_again(out, every, start, run, say)
+    train_again(out, every, lambda folder: has_run(server.database, folder), start, run, say)
 
 
 def _config(name: str, rounds: int | None, settings: list[str]) -> Config:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.node.node import Node as Node
     from fedrecplus.deploy.node.pace import Pace as Pace
     from fedrecplus.deploy.node.running import (
+        end_with_parent as end_with_parent,
         join as join,
         prepare as prepare,
         run_node as run_node,

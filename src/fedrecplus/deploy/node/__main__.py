@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
-import threading
-import time
 from pathlib import Path
 
 from fedrecplus.deploy.node.home import STORE
 from fedrecplus.deploy.node.metrics import NodeMetrics
-from fedrecplus.deploy.node.running import join, prepare
+from fedrecplus.deploy.node.running import end_with_parent, join, prepare
 from fedrecplus.errors import UserError
 
 
@@ -30,7 +27,7 @@ def main() -> int:
     given = options.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     if given.end_with_parent:
-        threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+        end_with_parent()
     try:
         metrics = NodeMetrics(given.metrics, given.home / STORE) if given.metrics else None
         node = prepare(
@@ -44,12 +41,6 @@ def main() -> int:
     except KeyboardInterrupt:
         pass
     return 130
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)  # nothing is lost by a kill
 
 
 if __name__ == "__main__":

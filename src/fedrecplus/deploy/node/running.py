@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import _thread
+import os
 import signal
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -99,6 +101,24 @@ def run_once(node: Node, wait: float, back_in: float | None = None, note: Note =
             time.sleep(pause)
     finally:
         node.leave(back_in or 0.0)
+
+
+def end_with_parent(patience: float = 0.0) -> None:
+    """End when the process that started this one is gone: it holds the other end of our standard input, a pipe.
+
+    With ``patience`` this process is told first, as by a service manager. Whoever was started otherwise goes on.
+    """
+    with suppress(OSError):  # there may be no standard input
+        if stat.S_ISFIFO(os.fstat(0).st_mode):
+            threading.Thread(target=_wait_for_end, args=(patience,), daemon=True).start()
+
+
+def _wait_for_end(patience: float) -> None:
+    os.read(0, 1)  # nothing ever comes
+    if patience > 0.0:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(patience)
+    os._exit(1)  # nothing is lost by a kill
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from fedrecplus.deploy.node.connection import Rejected, ServerConnection
 from fedrecplus.deploy.wire import LogHead, Refusal, Task, split_leaves
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_private, write_text
+from fedrecplus.files import beside, write_private, write_text
 
 HEADS, LEAVES, _KEY = "heads.jsonl", "leaves", "witness.key"
 
@@ -77,10 +77,12 @@ def witness_log(home: Path, head: LogHead, entries: list[str]) -> dict[str, Any]
     line: dict[str, Any] = {"task": head.task, "size": len(head.leaves), "root": head.root.hex()}
     line |= {"server": head.signature.hex(), "witness": _key(home).sign(head.statement).hex()}
     if len(head.leaves) > len(before):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(b"".join(head.leaves))
         earlier = (home / HEADS).read_text(encoding="utf-8") if (home / HEADS).exists() else ""
-        write_text(home / HEADS, earlier + json.dumps(line) + "\n")
+        write_text(
+            home / HEADS, earlier + json.dumps(line) + "\n"
+        )  # first: a head may stand there twice, and is never lost
+        with beside(kept) as temporary:
+            temporary.write_bytes(b"".join(head.leaves))
     return line
 
 

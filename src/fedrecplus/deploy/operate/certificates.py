@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat
 
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_private
+from fedrecplus.files import beside, write_private
 
 CA, SERVER, SERVER_KEY = "ca.crt", "server.crt", "server.key"
 _CA_KEY = "ca.key"
@@ -32,7 +32,7 @@ def make_server_certificates(folder: Path, hosts: list[str]) -> None:
         _write_key(folder / _CA_KEY, key)
         _certify(folder / CA, name, name, key, key, _CA_DAYS, [identifier], authority=True)
     known = names_of(folder)
-    if not known or not {*hosts} <= {*known}:
+    if not known or not {*hosts} <= {*known} or not _fit(folder):
         _make_server(folder, [*known, *hosts])
 
 
@@ -61,6 +61,16 @@ def names_of(folder: Path) -> list[str]:
     except (ValueError, x509.ExtensionNotFound) as error:
         raise UserError(f"{folder / SERVER}: {error}", "put a sound certificate there, or delete it") from None
     return [str(name.value) for name in names]
+
+
+def _fit(folder: Path) -> bool:
+    """Whether key and certificate are of each other: a kill may have come between the two."""
+    try:
+        key = serialization.load_pem_private_key((folder / SERVER_KEY).read_bytes(), None)
+        certificate = x509.load_pem_x509_certificate((folder / SERVER).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(key.public_key() == certificate.public_key())
 
 
 def _make_server(folder: Path, hosts: list[str]) -> None:
@@ -108,7 +118,8 @@ def _certify(
     builder = builder.add_extension(x509.BasicConstraints(authority, 0 if authority else None), critical=True)
     for extension in extensions:
         builder = builder.add_extension(extension, critical=False)
-    path.write_bytes(builder.sign(signer, hashes.SHA384()).public_bytes(Encoding.PEM))
+    with beside(path) as temporary:
+        temporary.write_bytes(builder.sign(signer, hashes.SHA384()).public_bytes(Encoding.PEM))
 
 
 def _write_key(path: Path, key: Any, form: PrivateFormat = PrivateFormat.PKCS8) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import secrets
 import socket
@@ -23,6 +24,9 @@ from fedrecplus.errors import UserError
 from fedrecplus.files import write_json, write_private
 
 _SETTINGS, DATABASE, TOKEN = "server.json", "server.db", "metrics.token"
+
+_STILL_ENDING, _LOOK = 8.0, 0.1
+"""seconds that workers of a server that was killed may hold its port, and between looks"""
 
 
 @dataclass(frozen=True)
@@ -114,16 +118,21 @@ class ServerHome:
     def listening(self) -> socket.socket:
         """The socket that workers share; an error in words where it can't be had."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        listener = socket.socket(family)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((self.host, self.port))
-            listener.listen(4096)
-        except OSError as error:
-            listener.close()
-            why = f"{self.host}:{self.port}: {error.strerror}"
-            raise UserError(why, "is a server up already? Else choose another --port") from None
-        return listener
+        end = time.monotonic() + _STILL_ENDING
+        while True:
+            listener = socket.socket(family)
+            try:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((self.host, self.port))
+                listener.listen(4096)
+            except OSError as error:
+                listener.close()
+                if error.errno == errno.EADDRINUSE and time.monotonic() < end:
+                    time.sleep(_LOOK)
+                    continue
+                why = f"{self.host}:{self.port}: {error.strerror}"
+                raise UserError(why, "is a server up already? Else choose another --port") from None
+            return listener
 
     def is_up(self) -> bool:
         """Whether a worker answers, and reaches the database."""

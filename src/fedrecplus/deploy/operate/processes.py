@@ -6,9 +6,7 @@ A service manager starts and stops the whole; containers may run `server work` a
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -21,7 +19,6 @@ from typing import IO
 
 _AGAIN, _STEADY, _LONGEST = 0.5, 30.0, 15.0
 """seconds before a process is started again, more for each time it ends within the second number"""
-_LOOK = 1.0
 
 
 @dataclass
@@ -39,11 +36,11 @@ class Child:
     _ending: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Start it once."""
+        """Start it once. It ends with us: see ``end_with_parent``, which reads its standard input."""
         with contextlib.ExitStack() as stack:
             out: IO[bytes] | None = stack.enter_context(self.log.open("ab")) if self.log else None
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT if out else None,
+                self.command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT if out else None,
                 pass_fds=self.descriptors, env=self.environment, start_new_session=True,
             )  # fmt: skip
 
@@ -53,8 +50,7 @@ class Child:
         while not self._ending.is_set():
             began = time.monotonic()
             self.start()
-            assert self.process is not None
-            self.process.wait()
+            self._wait()
             delay = _AGAIN if time.monotonic() - began > _STEADY else min(2 * delay, _LONGEST)
             self.restarts += 1
             self._ending.wait(delay)
@@ -70,10 +66,16 @@ class Child:
         self.ask_to_end()
         if self.process is not None:
             try:
-                self.process.wait(patience)
+                self._wait(patience)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait()
+                self._wait()
+
+    def _wait(self, patience: float | None = None) -> None:
+        assert self.process is not None
+        self.process.wait(patience)
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
 
 @contextlib.contextmanager
@@ -94,19 +96,6 @@ def kept_alive(children: Sequence[Child]) -> Iterator[Sequence[Child]]:
 def python_module(name: str, *arguments: str) -> list[str]:
     """What starts a module of this package with this interpreter."""
     return [sys.executable, "-m", name, *arguments]
-
-
-def end_with_parent() -> None:
-    """Watch the parent from now on; when it is gone, end this process, gently first."""
-    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_LOOK)
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(5.0)
-    os._exit(1)
 
 
 def server_port() -> int:

@@ -26,20 +26,18 @@ def seconds_of(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def next_run(out: Path) -> tuple[Path, Path | None, bool]:
-    """The folder of the next run, that of the finished one before it, and whether the next one has begun."""
+def next_run(out: Path) -> tuple[Path, Path | None]:
+    """The folder of the next run, which may have begun, and that of the finished one before it."""
     numbers = [int(path.name) for path in out.iterdir() if path.name.isdigit()] if out.exists() else []
     last = max(numbers, default=0)
     finished = [number for number in sorted(numbers) if RunFolder(out / f"{number:04d}").finished]
     before = out / f"{finished[-1]:04d}" if finished else None
-    if last and last not in finished:
-        return out / f"{last:04d}", before, RunFolder(out / f"{last:04d}").begun
-    return out / f"{last + 1:04d}", before, False
+    return out / f"{last + (last in finished or not last):04d}", before
 
 
 def train_again(
-    out: Path, every: float, begin: Callable[[Path, Path | None], None], run: Callable[[Path], None],
-    say: Callable[[str], None], times: int | None = None,
+    out: Path, every: float, begun: Callable[[Path], bool], begin: Callable[[Path, Path | None], None],
+    run: Callable[[Path], None], say: Callable[[str], None], times: int | None = None,
 ) -> None:  # fmt: skip
     """Train, wait until the next time, train on; for ever, or so many ``times``.
 
@@ -48,8 +46,8 @@ def train_again(
     done = 0
     while times is None or done < times:
         began = time.time()
-        folder, before, begun = next_run(out)
-        if not begun:
+        folder, before = next_run(out)
+        if not begun(folder):
             begin(folder, before)
         try:
             run(folder)

@@ -12,15 +12,18 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedrecplus.deploy.node import end_with_parent
 from fedrecplus.deploy.operate.certificates import SERVER, SERVER_KEY
 from fedrecplus.deploy.operate.homes import TOKEN, ServerHome
-from fedrecplus.deploy.operate.processes import Child, end_with_parent, python_module
+from fedrecplus.deploy.operate.processes import Child, python_module
 from fedrecplus.deploy.server.lease import SECONDS
 
 if TYPE_CHECKING:
     import uvicorn
 
 _MOST_CONNECTIONS = 30_000
+_ENDING = 5.0
+"""seconds that a process has left whose parent is gone"""
 _KEEP_ALIVE, _SHUTDOWN = 75, 1
 """seconds that an idle connection stays open, and that requests have left when the worker ends"""
 
@@ -79,7 +82,7 @@ def main() -> int:
     options.add_argument("--lease", type=float, default=SECONDS)
     given = options.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    end_with_parent()
+    end_with_parent(_ENDING)
     home = ServerHome.load(given.home)
     if given.role == "coordinate":
         coordinate(home, given.lease)

@@ -54,15 +54,22 @@ def back_up(server: ServerHome, target: Path) -> None:
 
 
 def restore(source: Path, home: Path) -> None:
-    """Make a home of a backup. Nothing is written before all of it was read."""
+    """Make a home of a backup, whole or not at all: without its database it would be another server."""
     if home.exists() and any(home.iterdir()):
         raise UserError(f"{home} isn't empty", "move it away first, or give another --home")
-    contents = _contents(source)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    home.chmod(0o700)  # before the first key is in it
+    contents, half = _contents(source), home.with_name(f".{home.name}.part")
+    shutil.rmtree(half, ignore_errors=True)
+    home.parent.mkdir(parents=True, exist_ok=True)
+    half.mkdir(mode=0o700)
     for name, content in contents.items():
-        (home / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(home / name, content)
+        (half / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(half / name, content)
+    try:
+        if home.exists():
+            home.rmdir()
+        half.rename(home)
+    except OSError as error:  # such as a mounted volume
+        raise UserError(f"{home}: {error.strerror}", f"give a folder in it; {half} has all, for you to move") from None
 
 
 def _contents(source: Path) -> dict[str, bytes]:

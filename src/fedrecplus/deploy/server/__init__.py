@@ -16,6 +16,7 @@ from fedrecplus.deploy.server.deployment import (
     begin,
     export,
     go_on,
+    has_run,
     journal_of,
     run_of,
 )
@@ -28,6 +29,6 @@ from fedrecplus.deploy.server.terms import Deployment
 
 __all__ = [
     "CoordinatedRun", "Database", "Deployment", "Lease", "LeaseLost", "Link", "ModelOnServer", "PublishedModels",
-    "RunFigures", "StoredRun", "begin", "export", "figures_of", "go_on", "journal_of", "patiently", "run_of",
-    "serve",
+    "RunFigures", "StoredRun", "begin", "export", "figures_of", "go_on", "has_run", "journal_of", "patiently",
+    "run_of", "serve",
 ]  # fmt: skip

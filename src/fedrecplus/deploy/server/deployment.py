@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -87,10 +88,11 @@ def begin(
         number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint, told)
         keep_object(connection, deployment.task.encode())  # whoever joins reads it
         append(connection, Task.parse(deployment.task).digest, 0, deployment.task)
+        # within the transaction: a run that no folder names would be worked on, and its first table be used up
+        write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model, "task": deployment.task})
     run = StoredRun(database, number)
     if (ledger := ledger_of(run.book, config, deployment.model, catalogue)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
-    write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model, "task": deployment.task})
     catalogue.write(folder / ITEMS)
     return run
 
@@ -106,9 +108,21 @@ def _new_task(config: Config, catalogue: ItemCatalogue, deployment: Deployment, 
 def run_of(database: Database, folder: Path) -> StoredRun:
     """The run that a folder is of."""
     try:
-        return StoredRun(database, int(json.loads((folder / DEPLOYMENT).read_text(encoding="utf-8"))["run"]))
+        said = json.loads((folder / DEPLOYMENT).read_text(encoding="utf-8"))
+        run, model = StoredRun(database, int(said["run"])), str(said["model"])
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{folder} holds no deployment", "start one with `deploy run`") from None
+    if run.deployment.model != model:
+        raise UserError(f"{folder} is of another database's run {run.number}", "check --home and --out")
+    return run
+
+
+def has_run(database: Database, folder: Path) -> bool:
+    """Whether it is of a run that is there: whoever was killed while one began left the half of one."""
+    with contextlib.suppress(UserError):
+        run_of(database, folder)
+        return True
+    return False
 
 
 def ledger_of(book: DatabaseBook, config: Config, model: str, catalogue: ItemCatalogue) -> Ledger | None:
@@ -190,8 +204,8 @@ def go_on(
     agreed = str(before.get("task", ""))
     if agreed and not Task.parse(agreed).has_room(config.server.rounds, len(catalogue.ids)):
         agreed = ""
-    data, known = RunFolder(previous).data(), {"model": str(before["model"]), "task": agreed}
-    deployment = replace(deployment, **known, earlier_rounds=earlier.server.rounds)
+    model, rounds, data = str(before["model"]), earlier.server.rounds, RunFolder(previous).data()
+    deployment = replace(deployment, model=model, task=agreed, earlier_rounds=rounds)
     server = grown_state(last.state.server, catalogue.public, config)
     last = replace(last, state=replace(last.state, server=server))
     told = read_tensors(previous / TOLD)[0] if (previous / TOLD).exists() else None
