@@ -170,6 +170,15 @@ def chosen_by_V() -> None:
     assert engine_of(replace(others.config, engine="cuda")).start(others).server.V.dtype == np.float32
 
 
+def told_the_order() -> None:
+    """Devices on the card know what came after what: tables that take turns, and one of them is of the order."""
+    ratings = small_ratings(clients=7, items=20)
+    ratings = replace(ratings, timestamps=np.random.default_rng(4).integers(0, 60, len(ratings)))
+    columns = [f"model.{name}=4" for name in ("factors", "interaction_factors", "sequence_factors")]
+    config = assign(preset("fedseq"), ["channel.rule=sums", *columns])
+    assert_engines_agree(replace(config, deterministic=True), ratings, rounds=5, engine="cuda")
+
+
 CASES: dict[str, Callable[[], None]] = {
     **{name: of_preset(name) for name in presets() if preset(name).engine != "central"},
     "any order": of_settings(*STEPS, "pseudo_items.rule=none"),
@@ -193,6 +202,7 @@ CASES: dict[str, Callable[[], None]] = {
     "server on the card": server_on_card,
     "state of others": state_of_others,
     "chosen by V": chosen_by_V,
+    "told the order": told_the_order,
 }
 
 

@@ -21,7 +21,7 @@ from fedrecplus.errors import UserError
 ROOT = Path(__file__).parents[2]
 QUICK = [
     "any order", "any order, distances", "on the processor", "same bits", "lazy state", "fedmf", "fedrec++",
-    "server on the card", "state of others", "chosen by V", "batches of rows",
+    "server on the card", "state of others", "chosen by V", "batches of rows", "told the order",
 ]  # fmt: skip
 SLOW = [
     *(name for name in presets() if preset(name).engine != "central" and name not in QUICK),

@@ -135,6 +135,19 @@ def test_the_number_of_workers_changes_no_bit() -> None:
         np.testing.assert_array_equal(table, tables[0])
 
 
+def test_tables_take_turns_in_a_cluster_and_its_devices_know_the_order(tmp_path: Path) -> None:
+    ratings = small_ratings()
+    ratings = replace(ratings, timestamps=np.random.default_rng(4).integers(0, 60, len(ratings)))
+    columns = [f"model.{name}=3" for name in ("factors", "interaction_factors", "sequence_factors")]
+    config = assign(preset("fedseq"), ["channel.rule=sums", "server.held_back=0", *columns, *CLUSTER])
+    engine, problem, state = after(config, ratings, 5)
+    workers = engine.cluster_of(problem).statuses()
+    assert sum(each["calls"] for each in workers) == 5 * 5, "one cluster for all turns"
+    assert_near(state, of_fast(config, ratings, 5))
+    untold = of_fast(config, small_ratings(), 5)
+    assert not np.allclose(state.server.V, untold.server.V)
+
+
 def test_a_worker_killed_in_a_round_changes_no_bit(tmp_path: Path) -> None:
     """Its shards are read again from their files, U comes from the snapshot, and the others' work is kept."""
     folder = shard_synthetic(SyntheticOptions.parse("clients=300,items=60,ratings_per_client=20"), tmp_path, 5)

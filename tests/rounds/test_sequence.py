@@ -128,8 +128,6 @@ def test_lists_without_an_order_are_those_of_joint_and_with_one_add_what_is_chos
         np.testing.assert_allclose(listed, expected, atol=1e-9)
 
 
-def test_places_that_know_no_order_refuse_it() -> None:
-    with pytest.raises(UserError, match="the order of its choices"):
-        prepare(in_order(), config_of("engine=ray"))
+def test_deployments_refuse_tables_that_take_turns() -> None:
     with pytest.raises(UserError, match="take turns, which deployments don't know"):
         check_deployable(preset("fedseq"))

@@ -40,6 +40,7 @@ from fedrecplus.training import (
     Choice,
     Run,
     RunFolder,
+    SharedModel,
     choose,
     continued,
     step_size,
@@ -201,7 +202,8 @@ def _start_of(
         )
     config = config_of(algorithm or str(began.path if began else earlier), allow)
     if algorithm is None and began is None:
-        config = continued(Path(str(earlier)), config)
+        run = RunFolder(Path(str(earlier)))
+        config = continued(SharedModel.read(run.path, allow), config, again=bool(run.data().get("start")))
         if seed not in (None, config.seed):
             raise UserError(
                 f"--from goes on with its run's seed, {config.seed}: it cut the test fold", "leave --seed out"

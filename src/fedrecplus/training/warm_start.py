@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, load_config
 from fedrecplus.engines import Problem, SimulationState, statistics_budget
 from fedrecplus.errors import UserError
+from fedrecplus.parts.model import Model
+from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.rounds import ServerState, extend_server, neighbouring, plan_of
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import LEDGER, Line, privacy_lines, run_name
@@ -23,17 +25,28 @@ _SHARE = 5
 _FEWEST = 3
 
 
-def continued(folder: Path, config: Config) -> Config:
-    """The settings that go on from a run: a fifth of its rounds, and what its validation chose.
+def continued(model: SharedModel, config: Config, *, again: bool = False) -> Config:
+    """The settings that go on from a model: a fifth of the rounds it took, and no validation again.
 
-    What went on itself, goes on by as many rounds again.
+    What went on itself, goes on by as many rounds ``again``.
     """
-    model = SharedModel.read(folder, [chosen.rule for chosen in config.choices])
-    rounds = config.server.rounds
-    if not RunFolder(folder).data().get("start"):
-        rounds = min(rounds, max(_FEWEST, rounds // _SHARE))
+    rounds = config.server.rounds if again else min(config.server.rounds, max(_FEWEST, config.server.rounds // _SHARE))
     server = msgspec.structs.replace(config.server, rounds=rounds, held_back=0.0)
-    return replace(config, model=model.config.model, server=server)
+    chosen = config.model.with_settings(recency=model.decay) if config.model.recency == VALIDATED else config.model
+    return replace(config, model=chosen, server=server)
+
+
+def head_of(model: Model[Any], ended: Model[Any]) -> tuple[int, ...]:
+    """Which candidates validation chose for a model that ended with these settings: no table is trained with them."""
+    head = []
+    for choice in model.head_choices():
+        names = {name for changes in choice.candidates for name in changes}
+        fits = [
+            all({**model.values, **changes}[name] == ended.values[name] for name in names)
+            for changes in choice.candidates
+        ]
+        head.append(fits.index(True) if any(fits) else 0)
+    return tuple(head)
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,8 @@ class Earlier:
         grown = extend_server(before, of_known, of_all, problem.config)
         V = np.empty_like(state.server.V)
         V[order] = grown.V
-        return replace(state, server=replace(state.server, V=V, dense=dense))
+        head = head_of(problem.config.model, self.model.config.model)
+        return replace(state, server=replace(state.server, V=V, dense=dense, head=head))
 
     def places(self, item_ids: NDArray[Any]) -> NDArray[np.int64]:
         """Where each item is in the earlier model, by id; -1 for a new one."""

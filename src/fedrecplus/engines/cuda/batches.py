@@ -80,7 +80,8 @@ def _batches(some: Round, message: Broadcast, U: Tensor) -> Iterator[CardBatch]:
         rated, present = (known.counts(pseudo)[clients] for pseudo in (False, some.rows.has_pseudo))
         is_rated = torch.arange(items.shape[1], device=DEVICE)[None, :] < rated[:, None]
         secrets, step = some.problem.secrets[clients.cpu().numpy()], some.problem.ratings.scale.standard_step
-        held: Any = (clients, torch.where(is_rated, items, NOTHING), ratings, step, U[clients], secrets)
+        ages = None if known.ages is None else table_of_rows(known.in_order, part, pseudo=False)[1]
+        held: Any = (clients, torch.where(is_rated, items, NOTHING), ratings, step, U[clients], secrets, None, ages)
         rows: Any = (items, ratings, is_rated)
         if whole:
             rows, rated = _every_item(held[1], ratings, len(message.V)), torch.full_like(rated, len(message.V))

@@ -124,7 +124,7 @@ class CudaEngine(Engine):
     def _ratings_of(self, problem: Problem, precise: Any) -> CardRatings:
         """The ratings on the card, copied once for a problem."""
         dtype = precise.V.dtype if isinstance(precise, Broadcast) else precise.dtype
-        if self._ratings is None or self._ratings[0] is not problem:
+        if self._ratings is None or not _same_ratings(self._ratings[0], problem):
             self._ratings, self._cohort = (problem, CardRatings.of(problem, dtype)), None
         known = self._ratings[1]
         return known._replace(levels=CardRatings.levels_of(problem, dtype)) if known.real != dtype else known
@@ -134,6 +134,14 @@ class CudaEngine(Engine):
         if self._cohort is None or self._cohort.clients is not clients:
             self._cohort = Cohort.of(clients, ratings.counts(pseudo=True))
         return self._cohort
+
+
+def _same_ratings(one: Problem, other: Problem) -> bool:
+    """Whether what the card has of a problem is that of another, too: tables that take turns have a config each."""
+    same = (one.ratings, one.pseudo_indptr, one.secrets), (other.ratings, other.pseudo_indptr, other.secrets)
+    return all(first is second for first, second in zip(*same, strict=True)) and (one.ages is None) == (
+        other.ages is None
+    )
 
 
 def _on_host(private: PrivateState) -> PrivateState:

@@ -27,6 +27,16 @@ class CardRatings(NamedTuple):
     pseudo_indptr: Tensor
     secrets: Tensor
     item_count: int
+    ages: Tensor | None = None
+    """how many of its client's choices came after each, where a model looks at it"""
+
+    @property
+    def in_order(self) -> CardRows:
+        """Rows whose ratings are their ages: those are codes of a scale, too."""
+        assert self.ages is not None
+        oldest = int(self.ages.max()) if len(self.ages) else 0
+        levels = torch.arange(oldest + 1, dtype=self.levels.dtype, device=DEVICE)
+        return no_pseudo_rows(self._replace(codes=self.ages, levels=levels))
 
     @property
     def real(self) -> Any:
@@ -50,6 +60,7 @@ class CardRatings(NamedTuple):
             to_card(problem.pseudo_indptr),
             to_card(problem.secrets),
             ratings.item_count,
+            None if problem.ages is None else to_card(problem.ages),
         )
 
     def counts(self, pseudo: bool) -> Tensor:

@@ -46,7 +46,7 @@ class RayEngine(Engine):
 
     def cluster_of(self, problem: Problem) -> Cluster:
         """The workers for a problem, started when it is first met."""
-        if self._cluster is None or self._problem is not problem:
+        if self._cluster is None or self._problem is None or not _same_setup(self._problem, problem):
             self._cluster, self._problem = Cluster(lambda ray: setup_of(ray, problem)), problem
             self._firsts = np.array([*first_clients(problem), problem.ratings.clients])
         return self._cluster
@@ -190,6 +190,13 @@ class RayEngine(Engine):
     def _local(self, clients: Clients, shard: int) -> Clients:
         first, end = np.searchsorted(clients, self._firsts[shard : shard + 2])
         return np.asarray(clients[first:end] - self._firsts[shard])
+
+
+def _same_setup(whole: Problem, problem: Problem) -> bool:
+    """Whether workers know the problem; whose turn it is in a round, they know from its number."""
+    turn = whole.config.model.turn(whole.config, 0)
+    in_turn = turn is not None and not isinstance(problem.config.model, type(whole.config.model))
+    return problem is whole or (in_turn and problem.ratings is whole.ratings and problem.public is whole.public)
 
 
 def engine(config: Config) -> Engine:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrecplus.data.shards import ShardedRatings, of_clients
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.ray.worker import FileShard, HeldShard, Setup
+from fedrecplus.engines.ray.worker import FileShard, HeldShard, Setup, told_order
 
 
 def first_clients(problem: Problem) -> list[int]:
@@ -30,7 +30,7 @@ def setup_of(ray: Any, problem: Problem) -> Setup:
         folder = replace(ratings.folder, path=ratings.folder.path.absolute())
         shards = [FileShard(folder, shard, ratings.fold) for shard in folder.shards]
     else:
-        plain = replace(ratings, catalogue=None, timestamps=None, order=None, folds=None)
+        plain = replace(ratings, catalogue=None, folds=None, **told_order(ratings, config))
         for first, end in itertools.pairwise([*first_clients(problem), ratings.clients]):
             shards.append(HeldShard(first, (ray.put(of_clients(plain, first, end)),)))
     return Setup(config, problem.public, tuple(shards))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings
 from fedrecplus.data.shards import Shard, ShardFolder, read_shard
-from fedrecplus.engines.interface import Engine, engine_of, item_columns
+from fedrecplus.engines.interface import Engine, engine_of, in_turn, item_columns
 from fedrecplus.engines.problem import Problem, prepare
 from fedrecplus.engines.ray.connection import ray_module
 from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState, RoundReport, start_private
@@ -147,6 +147,8 @@ class Worker:
         began = self._begin(f"round, shard {place.shard}")
         shared, loaded = self._shared(setup), self._shard(setup, place.shard)
         engine, problem = engine_of(shared.config), loaded.problem
+        turn = shared.config.model.turn(shared.config, self._message(message).round)
+        problem = problem if turn is None else in_turn(problem, turn.config)
         told = replace(self._message(message), public=shared.public)
         if place.lost and not told.features.size:
             told = replace(told, features=encode_items(told.V, shared.public, shared.config))
@@ -211,7 +213,7 @@ class Worker:
             if source.fold is not None and whole.folds is not None:
                 tested = np.asarray(whole.folds == source.fold)
                 whole, test = whole.where(~tested), whole.where(tested)
-            ratings = replace(whole, folds=None, timestamps=None, order=None)
+            ratings = replace(whole, folds=None, **told_order(whole, shared.config))
         else:
             ratings = _own(ray_module().get(source.ratings[0]))
         secrets = keys(subkey(shared.config.seed, "secrets"), source.first + np.arange(ratings.clients))
@@ -238,6 +240,12 @@ class Worker:
     def _remember(self, shard: int, version: int, private: PrivateState) -> None:
         if shard in self._loaded:
             self._states[shard] = (version, private)
+
+
+def told_order(ratings: Ratings, config: Config) -> dict[str, Any]:
+    """Times and places in the source, which cost memory, where the model looks at the order."""
+    wanted = "order" in config.model.NEEDS
+    return {name: getattr(ratings, name) if wanted else None for name in ("timestamps", "order")}
 
 
 def solved_again(problem: Problem, start: PrivateState, message: Broadcast) -> NDArray[Any]:

@@ -67,7 +67,9 @@ class Transitions(Model[Settings]):
         xp, E = namespace(broadcast.V), rows_of(scaled_rows(self, broadcast)[0], device.items)
         part = zeros((*device.items.shape, E.shape[-1]), E)
         if device.ages is not None:
-            part = self.nearness(like(in_numpy(device.ages), E), device.items >= 0) @ E
+            told = namespace(device.ages) is xp
+            ages = xp.astype(device.ages, E.dtype) if told else like(in_numpy(device.ages), E)
+            part = self.nearness(ages, device.items >= 0) @ E
         if part.shape[-2] == rows.items.shape[-1]:
             return Trained(device.U, part)
         whole = put_rows(zeros((*device.items.shape[:-1], *broadcast.V.shape), E), device.items, part)
@@ -113,7 +115,7 @@ class Transitions(Model[Settings]):
     def following(self, X: Array, items: Items, public: PublicItems, recency: Array) -> Array:
         """What each choice adds to the weights for lists of what comes next: recency × row of A T."""
         scale = like(row_scale(self.settings, public)[:, None] ** 2, X)
-        weighed: Array = recency[..., None] * rows_of(X * scale, items)
+        weighed: Array = recency[..., None] * rows_of(scale, items) * rows_of(X, items)
         return weighed
 
 

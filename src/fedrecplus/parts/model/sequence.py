@@ -49,12 +49,8 @@ class Sequence(Joint[Settings]):
         return Joint(self.settings, self.rule)
 
     def check_with(self, config: Any) -> None:
-        """Refuse engines that don't tell devices the order, and weights by what a round's uploads come to."""
+        """Refuse weights by what a round's uploads come to."""
         super().check_with(config)
-        if config.engine not in ("fast", "reference"):
-            raise UserError(
-                f"engine = {config.engine!r} tells no device the order of its choices", "set engine=fast or reference"
-            )
         if config.aggregation.against_mean or config.aggregation.covariance_kind != "none":
             raise UserError(
                 "aggregation.global_step=mean and aggregation.covariance are of one width, and T's rounds have another",
