@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, load_config
 from fedrecplus.engines import Problem, SimulationState, statistics_budget
 from fedrecplus.errors import UserError
+from fedrecplus.parts import VALIDATED
 from fedrecplus.parts.model import Model
-from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.rounds import ServerState, extend_server, neighbouring, plan_of
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import LEDGER, Line, privacy_lines, run_name
