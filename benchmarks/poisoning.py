@@ -159,7 +159,7 @@ def malicious(
     vector = encode(nobody, encoding, key=0)
     most = 2.0 ** (encoding.layout.bits - 1) - 1.0
     steps = np.clip(np.rint(np.nan_to_num(wanted) * encoding.scales[:, None]), -most, most).astype(np.int64)
-    vector.moves[:] = steps.astype(vector.moves.dtype)  # modulo 2^bits
+    vector.updates[:] = steps.astype(vector.updates.dtype)  # modulo 2^bits
     return vector
 
 

@@ -66,7 +66,7 @@ def pid_and_wait(folder: str, _: Tell, __: Stop) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_every_task_has_its_result_and_what_it_told(workers: int) -> None:
     told: list[tuple[int, str]] = []
-    results = dict(run_tasks(square, range(5), workers, told=lambda index, what: told.append((index, what))))
+    results = dict(run_tasks(square, range(5), workers, report=lambda index, what: told.append((index, what))))
     assert results == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
     assert sorted(told) == [(index, f"{index} squared") for index in range(5)]
     assert multiprocessing.active_children() == []
@@ -104,7 +104,7 @@ def test_a_killed_worker_is_said() -> None:
 def test_a_wish_to_stop_lets_running_tasks_stop_and_begins_none(workers: int) -> None:
     told: list[str] = []
     results = run_tasks(
-        wait_for_stop, [0, 1, 2, 3, 4], workers, told=lambda _, what: told.append(what), stop=lambda: bool(told)
+        wait_for_stop, [0, 1, 2, 3, 4], workers, report=lambda _, what: told.append(what), stop=lambda: bool(told)
     )
     assert next(results) == (0, 0)
     with pytest.raises(KeyboardInterrupt):

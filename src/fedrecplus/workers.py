@@ -60,43 +60,43 @@ def run_tasks(
     tasks: Sequence[Task],
     workers: int = 0,
     *,
-    told: Callable[[int, Any], None] = lambda _, __: None,
+    report: Callable[[int, Any], None] = lambda _, __: None,
     stop: Stop = lambda: False,
 ) -> Iterator[tuple[int, Result]]:
     """Every task's index and result, as they finish. ``workers`` 0: one per core; a single one is this process.
 
     ``work(task, tell, stop)`` is sent to each process once, with all it holds; what it tells arrives as
-    ``told(index, news)``. When ``stop()`` becomes true, no task begins, those that run are asked to stop, and
+    ``report(index, progress)``. When ``stop()`` becomes true, no task begins, those that run are asked to stop, and
     KeyboardInterrupt is raised. Processes share the cores, and end when this one does, however that happens.
     """
     workers = worker_count(workers, len(tasks))
     if workers > 1:
-        yield from _in_processes(work, tasks, workers, told, stop)
+        yield from _in_processes(work, tasks, workers, report, stop)
         return
     for index, task in enumerate(tasks):
         if stop():
             raise KeyboardInterrupt
-        yield index, work(task, functools.partial(told, index), stop)
+        yield index, work(task, functools.partial(report, index), stop)
 
 
 def _in_processes(
     work: Callable[[Any, Tell, Stop], Result],
     tasks: Sequence[Any],
     workers: int,
-    told: Callable[[int, Any], None],
+    report: Callable[[int, Any], None],
     stop: Stop,
 ) -> Iterator[tuple[int, Result]]:
     context = multiprocessing.get_context("spawn")
-    news, stopping, (alive, lifeline) = context.SimpleQueue(), context.Event(), context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(work, news, stopping, alive))
+    progress, stopping, (alive, lifeline) = context.SimpleQueue(), context.Event(), context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(work, progress, stopping, alive))
     try:
         with _environment_of_children(workers):
             futures = {pool.submit(_run, index, task): index for index, task in enumerate(tasks)}
         left: set[Future[Result]] = set(futures)
         while left:
             done, left = wait(left, _POLL_SECONDS, FIRST_COMPLETED)
-            while not news.empty():
-                told(*news.get())
+            while not progress.empty():
+                report(*progress.get())
             if stop() and not stopping.is_set():
                 stopping.set()
                 for future in left:
@@ -116,7 +116,7 @@ def _in_processes(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        for end in (alive, lifeline, news):
+        for end in (alive, lifeline, progress):
             end.close()
 
 
@@ -142,10 +142,10 @@ _here: dict[str, Any] = {}
 """in a worker process: its work, and how it reaches the first process"""
 
 
-def _begin(work: Any, news: Any, stopping: Any, alive: Connection) -> None:
+def _begin(work: Any, progress: Any, stopping: Any, alive: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process says what follows
     threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
-    _here.update(work=work, news=news, stop=stopping.is_set)
+    _here.update(work=work, progress=progress, stop=stopping.is_set)
 
 
 def _end_with_parent(alive: Connection) -> None:
@@ -157,4 +157,4 @@ def _end_with_parent(alive: Connection) -> None:
 def _run(index: int, task: Any) -> Any:
     if _here["stop"]():
         raise KeyboardInterrupt
-    return _here["work"](task, lambda what: _here["news"].put((index, what)), _here["stop"])
+    return _here["work"](task, lambda what: _here["progress"].put((index, what)), _here["stop"])

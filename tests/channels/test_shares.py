@@ -51,7 +51,7 @@ def vectors(rng: np.random.Generator, count: int = 5) -> dict[int, RingVector]:
     for client in range(count):
         rows = np.sort(rng.choice(LAYOUT.items, 4, replace=False)).astype(np.int64)
         vector = zeros(LAYOUT, rows)
-        vector.moves[:] = rng.integers(0, 1000, vector.moves.shape)
+        vector.updates[:] = rng.integers(0, 1000, vector.updates.shape)
         vector.weights[:] = rng.integers(0, 1000, vector.weights.shape)
         found[client] = vector
     return found
@@ -81,10 +81,10 @@ def test_what_the_server_gets_from_one_client_says_nothing_without_its_shares() 
     sent = shares.share_out(plain, holders, LAYOUT, seeds_of(holders))
     for client, vector in sent.items():
         places = np.searchsorted(vector.rows, plain[client].rows)
-        assert not (vector.moves[places] == plain[client].moves).any()
-        assert (vector.moves > 1000).mean() > 0.9  # numbers below 1,000 are one in four million
+        assert not (vector.updates[places] == plain[client].updates).any()
+        assert (vector.updates > 1000).mean() > 0.9  # numbers below 1,000 are one in four million
     total, expected = add_all(sent.values(), LAYOUT), add_all(plain.values(), LAYOUT)
-    np.testing.assert_array_equal(total.moves, expected.moves)
+    np.testing.assert_array_equal(total.updates, expected.updates)
     np.testing.assert_array_equal(total.weights, expected.weights)
 
 
@@ -101,7 +101,7 @@ def test_a_client_is_read_by_all_its_neighbours_together_and_by_no_fewer(missing
             add_mask(seen, seeds[giver, victim], LAYOUT, plain[giver].rows, minus=True)
     for holder in holders[victim][missing:]:
         add_mask(seen, seeds[victim, holder], LAYOUT, plain[victim].rows)
-    read = seen.moves[np.searchsorted(seen.rows, plain[victim].rows)] == plain[victim].moves
+    read = seen.updates[np.searchsorted(seen.rows, plain[victim].rows)] == plain[victim].updates
     assert read.all() == (missing == 0)
     assert read.any() == (missing == 0)
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import fedrecplus as fr
-from fedrecplus.data.joining import together
+from fedrecplus.data.joining import concatenate
 from fedrecplus.errors import DataWarning, UserError
 
 COLUMNS: dict[str, list[Any]] = {
@@ -130,7 +130,7 @@ def test_frames_are_joined_by_id_and_a_test_may_be_of_one_user() -> None:
 def test_two_sets_together_are_one_fold() -> None:
     ratings = fr.load("synthetic:clients=40,items=30,ratings_per_client=8")
     training, test = fr.split(ratings, 0)
-    both = together(training, test)
+    both = concatenate(training, test)
     again = fr.split(both, 0, how="column")
     for one, other in zip((training, test), again, strict=True):
         assert np.array_equal(one.indptr, other.indptr)

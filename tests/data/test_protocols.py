@@ -9,7 +9,7 @@ import pytest
 
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.data.joining import together
+from fedrecplus.data.joining import concatenate
 from fedrecplus.data.load import load
 from fedrecplus.data.ratings import NEVER_TESTED
 from fedrecplus.errors import UserError
@@ -46,7 +46,7 @@ def test_pairs_of_the_ratings_themselves_are_held_out_of_them(file: Path, tmp_pa
     pairs = tmp_path / "test.csv"
     pairs.write_text("user,item\n1,9\n2,3\n")
     ratings = load(file)
-    both = together(ratings, load(pairs, like=ratings))
+    both = concatenate(ratings, load(pairs, like=ratings))
     assert (len(both), int((both.folds != NEVER_TESTED).sum())) == (5, 2)
     _, test = fr.split(both, how="column")
     assert test.values.tolist() == [4.0, 2.0]

@@ -126,7 +126,7 @@ def units_apart(recorded: bytes, config: Config, persons: int) -> int:
     terms = sum_terms(config, CATALOGUE.public, state.V.shape, 0)
     message, mine = broadcast(state, CATALOGUE.public, np.zeros((0, 0))), from_bytes(recorded, terms.layout)
     by_python = vector_of(BY_BROWSERS[0], message, terms.encoding(persons, persons), config, CATALOGUE)
-    moves, weights = (mine.moves - by_python.moves).view("<i2"), (mine.weights - by_python.weights).view("<i4")
+    moves, weights = (mine.updates - by_python.updates).view("<i2"), (mine.weights - by_python.weights).view("<i4")
     return max(int(np.abs(moves).max()), int(np.abs(weights).max()))
 
 

@@ -66,7 +66,7 @@ def expected(ratings: Ratings, config: Config, lines: Sequence[dict[str, Any]], 
             encoding = terms.encoding(room, len(group))
             vectors = (encode(uploads[client], encoding) for own in persons.values() for client in own)
             total = add_all(vectors, terms.layout)
-            total.moves += np.asarray(SPOILED * (spoiler in group), dtype=total.moves.dtype)
+            total.updates += np.asarray(SPOILED * (spoiler in group), dtype=total.updates.dtype)
             groups.append(decode(total, encoding))
         sums, _ = joined(groups, expected_in(1, problem.public))
         state = replace(state, server=server_round(state.server, sums, problem.public, config))
@@ -170,7 +170,7 @@ def test_whoever_spoils_is_left_out_with_its_group_and_named(
     def vector(store: Store, *asked: Any) -> RingVector:
         found = honest(store, *asked)
         if store.path == homes[spoiler - 1].store:
-            found.moves[:] = found.moves + np.asarray(SPOILED, dtype=found.moves.dtype)
+            found.updates[:] = found.updates + np.asarray(SPOILED, dtype=found.updates.dtype)
         return found
 
     config = grouped(rounds=2)

@@ -126,7 +126,7 @@ def test_nodes_that_were_told_of_different_numbers_of_persons_have_no_sum(
 
     def noting(server: SecureServer) -> dict[int, bytes]:
         done = close(server)
-        totals.append(server.total.moves.tobytes())
+        totals.append(server.total.updates.tobytes())
         return done
 
     link.ask = lying  # type: ignore[method-assign]

@@ -26,7 +26,7 @@ if any(part.endswith("node{place}") or "/node{place}/" in part for part in sys.o
     honest = sums._vector
     def vector(*asked):
         found = honest(*asked)
-        found.moves += np.asarray(2**27, dtype=found.moves.dtype)
+        found.updates += np.asarray(2**27, dtype=found.updates.dtype)
         return found
     sums._vector = vector
 """

@@ -93,10 +93,10 @@ def test_shares_added_in_the_ring_come_out_as_noise_on_the_sum() -> None:
         sent = distributed.Distributed(options).protect(upload, 0, None)  # type: ignore[arg-type]
         exact[sent.items] += sent.delta
         vector = encode(sent, encoding)
-        noise = distributed.ring_noise(vector.moves.shape, scale, encoding.scales[:, None], seeded_words(device))
-        vector.moves += noise.astype(vector.moves.dtype)
+        noise = distributed.ring_noise(vector.updates.shape, scale, encoding.scales[:, None], seeded_words(device))
+        vector.updates += noise.astype(vector.updates.dtype)
         vectors.append(vector)
-    total = add_all(vectors, layout).moves.view("<i4") / encoding.scales[:, None]
+    total = add_all(vectors, layout).updates.view("<i4") / encoding.scales[:, None]
     sd = scale * np.sqrt(devices)
     assert sd >= 1.5 * 2.0
     assert (total - exact).std() == pytest.approx(sd, rel=0.25)

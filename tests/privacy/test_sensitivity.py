@@ -100,5 +100,5 @@ def test_rounding_in_a_ring_lifts_no_update_over_what_noise_is_calibrated_to() -
     for client in range(5):
         upload = Upload(client, np.arange(200), rng.normal(size=(200, 4)))
         sent = central.Central(central.Settings(clip=2.0)).protect(upload, 0, None)  # type: ignore[arg-type]
-        steps = encode(replace(sent, weight=1.0), encoding).moves.view("<i4")
+        steps = encode(replace(sent, weight=1.0), encoding).updates.view("<i4")
         assert np.linalg.norm(steps / encoding.scales[:, None]) <= allowed

@@ -93,5 +93,5 @@ def made_up(client: int, layout: RingLayout, rng: np.random.Generator) -> Upload
 
 def assert_equal(found: RingVector, expected: RingVector) -> None:
     """Bit for bit."""
-    np.testing.assert_array_equal(found.moves, expected.moves)
+    np.testing.assert_array_equal(found.updates, expected.updates)
     np.testing.assert_array_equal(found.weights, expected.weights)

@@ -114,15 +114,15 @@ def test_a_mask_is_taken_out_by_its_opposite_whatever_rows_are_spanned(bits: int
     first, second, total = zeros(layout, one), zeros(layout, other), zeros(layout)
     add_mask(first, bytes(32), layout, shared)
     add_mask(second, bytes(32), layout, shared, minus=True)
-    assert first.moves[1].any()
-    assert not first.moves[0].any()
+    assert first.updates[1].any()
+    assert not first.updates[0].any()
     total.add(first)
     total.add(second)
-    assert not total.moves.any()
+    assert not total.updates.any()
     assert not total.weights.any()
     add_mask(total, bytes(32), layout, shared)
     add_mask(total, bytes(32), layout, shared, minus=True)
-    assert not total.moves.any()
+    assert not total.updates.any()
 
 
 def test_masks_of_different_keys_differ_and_wide_rings_use_all_their_bits() -> None:
@@ -130,5 +130,5 @@ def test_masks_of_different_keys_differ_and_wide_rings_use_all_their_bits() -> N
     one, other = zeros(layout), zeros(layout)
     add_mask(one, bytes(32), layout, None)
     add_mask(other, b"\1" + bytes(31), layout, None)
-    assert not np.array_equal(one.moves, other.moves)
-    assert int(one.moves.max()) > 2**31
+    assert not np.array_equal(one.updates, other.updates)
+    assert int(one.updates.max()) > 2**31

@@ -56,7 +56,7 @@ def test_whoever_vanishes_the_sum_is_right_or_there_is_none(
     try:
         cohort.until("done", vanish)
     except Aborted:
-        assert not cohort.server.total.moves.any(), "an aborted sum keeps nothing"
+        assert not cohort.server.total.updates.any(), "an aborted sum keeps nothing"
         return
     except Refused:  # a client that is told of too few others goes no further
         return
@@ -394,7 +394,7 @@ def test_too_many_wrong_shares_end_the_sum() -> None:
 
     with pytest.raises(Aborted, match="wrong"):
         cohort.stage(change=lie)
-    assert not cohort.server.total.moves.any()
+    assert not cohort.server.total.updates.any()
     with pytest.raises(Refused, match="over"):
         cohort.server.close()
 

@@ -145,8 +145,8 @@ def test_rows_that_are_left_out_are_zero_with_their_weights() -> None:
     layout = RingLayout(3, 2, 16)
     encoding = encoding_of(layout, np.full(3, 5), 5, 8.0, 4.0, left_out=np.array([False, True, False]))
     vector = encode(upload(0, [0, 1], np.ones((2, 2))), encoding)
-    assert vector.moves[0].all()
-    assert not vector.moves[1].any()
+    assert vector.updates[0].all()
+    assert not vector.updates[1].any()
     assert vector.weights.astype(bool).tolist() == [True, False, False, False, True, True]
 
 
@@ -195,7 +195,7 @@ def test_coarse_steps_are_taken_by_chance_so_that_sums_are_not_shifted() -> None
         assert abs(total.mean() - 100.0) < 5 * deviation / np.sqrt(200)
         assert 0.7 * deviation < total.std() < 1.3 * deviation
     one, same = (encode(upload(0, [0], np.full((1, 200), tenth)), encoding, 7) for _ in range(2))
-    np.testing.assert_array_equal(one.moves, same.moves)
+    np.testing.assert_array_equal(one.updates, same.updates)
 
 
 def test_zeros_stay_zeros_and_whole_steps_stay_what_they_are() -> None:
@@ -203,5 +203,5 @@ def test_zeros_stay_zeros_and_whole_steps_stay_what_they_are() -> None:
     encoding = encoding_of(layout, np.array([10]), 10, 8.0, 4.0)
     whole = np.array([[0.0, -8.0, 8.0, 0.0]])
     for key in range(50):
-        steps = encode(upload(0, [0], whole), encoding, key).moves.view("<i2")
+        steps = encode(upload(0, [0], whole), encoding, key).updates.view("<i2")
         assert steps.tolist() == [[0, -3276, 3276, 0]]

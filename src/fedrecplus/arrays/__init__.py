@@ -71,10 +71,10 @@ def own_rows(tables: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
     >>> own_rows(np.array([[[1.0], [2.0]], [[3.0], [4.0]]]), np.array([[1, 0], [1, NOTHING]])).tolist()
     [[[2.0], [1.0]], [[4.0], [0.0]]]
     """
-    found = zeros((*items.shape, tables.shape[-1]), tables)
-    there = namespace(items).nonzero(items >= 0)
-    found[there] = tables[(*there[:-1], items[there])]
-    return found
+    gathered = zeros((*items.shape, tables.shape[-1]), tables)
+    present = namespace(items).nonzero(items >= 0)
+    gathered[present] = tables[(*present[:-1], items[present])]
+    return gathered
 
 
 def put_rows(tables: NDArray[Any], items: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
@@ -84,8 +84,8 @@ def put_rows(tables: NDArray[Any], items: NDArray[Any], rows: NDArray[Any]) -> N
     [[0.0], [0.0], [5.0]]
     """
     tables = namespace(tables).asarray(tables, copy=True)
-    there = namespace(items).nonzero(items >= 0)
-    tables[(*there[:-1], items[there])] = rows[there]
+    present = namespace(items).nonzero(items >= 0)
+    tables[(*present[:-1], items[present])] = rows[present]
     return tables
 
 

@@ -47,13 +47,13 @@ class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel, or None where there is none that can be read: then the lock is held until it is kept."""
-        found = self._read(sig, target_context)
-        if found is None:
+        loaded = self._read(sig, target_context)
+        if loaded is None:
             self._take_lock()
-            found = self._read(sig, target_context)
-            if found is not None:
+            loaded = self._read(sig, target_context)
+            if loaded is not None:
                 self._release_lock()
-        return found
+        return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel if that is possible, in a new index where the old one can't be read."""

@@ -39,10 +39,10 @@ def marked(items: Array, count: int) -> NDArray[np.bool_]:
 def places_of(mask: NDArray[np.bool_], width: int) -> NDArray[np.int64]:
     """See ``arrays.places_of``."""
     *lines, place = np.nonzero(mask)
-    found = np.full((*mask.shape[:-1], width), -1)
+    places = np.full((*mask.shape[:-1], width), -1)
     order = np.cumsum(mask, axis=-1)[mask] - 1
-    found[(*lines, order)] = place
-    return found
+    places[(*lines, order)] = place
+    return places
 
 
 def cumulative(values: Array) -> Array:

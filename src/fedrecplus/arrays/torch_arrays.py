@@ -41,10 +41,10 @@ def marked(items: Tensor, count: int) -> Tensor:
 def places_of(mask: Tensor, width: int) -> Tensor:
     """See ``arrays.places_of``."""
     *lines, place = torch.nonzero(mask, as_tuple=True)
-    found = torch.full((*mask.shape[:-1], width), -1, device=mask.device)
+    chosen = torch.full((*mask.shape[:-1], width), -1, device=mask.device)
     order = torch.cumsum(mask, -1)[mask] - 1
-    found[(*lines, order)] = place
-    return found
+    chosen[(*lines, order)] = place
+    return chosen
 
 
 def cumulative(values: Tensor) -> Tensor:

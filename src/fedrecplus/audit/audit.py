@@ -135,7 +135,7 @@ def run_cases(
 ) -> list[dict[str, Any]]:
     """All rows of all cases, in the cases' order, side by side in processes. ``workers`` 0: one per core."""
     work = functools.partial(_work, training, test, extent)
-    found = dict(run_tasks(work, cases, workers, told=lambda index, news: tell(cases[index], *news)))
+    found = dict(run_tasks(work, cases, workers, report=lambda index, news: tell(cases[index], *news)))
     return [row for index in range(len(cases)) for row in found[index]]
 
 

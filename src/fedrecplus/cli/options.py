@@ -22,7 +22,7 @@ from fedrecplus.config import (
     with_budget,
     with_channel,
 )
-from fedrecplus.data import FileOptions, Ratings, Split, load, progress_bar, together
+from fedrecplus.data import FileOptions, Ratings, Split, concatenate, load, progress_bar
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import write_json_to, write_text
 
@@ -240,7 +240,7 @@ def with_test(ratings: Ratings, test: str | None, options: FileOptions) -> Ratin
     """The ratings together with those of a file to test on, as fold 0."""
     if test is None:
         return ratings
-    return together(ratings, load(test, options=options, like=ratings))
+    return concatenate(ratings, load(test, options=options, like=ratings))
 
 
 def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:

@@ -11,7 +11,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts import Channel, choices
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.parts.channel import RingChannel
-from fedrecplus.parts.privacy import suited
+from fedrecplus.parts.privacy import tuned_for_budget
 
 MECHANISMS = ("central", "distributed", "local")
 
@@ -62,7 +62,7 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     config = _changed(config, {"privacy.rule": noise, **budget}, source)  # refuses what is no ε or δ
     if noise == "local":  # a baseline: what others do to the algorithm as it is
         return _changed(config, budget, source)
-    settings = {**suited(epsilon, delta, clients, choices=config.model.rule == "joint"), **budget}
+    settings = {**tuned_for_budget(epsilon, delta, clients, choices=config.model.rule == "joint"), **budget}
     model = settings.pop("model.rule")
     rules = {"model": model, "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}
     if config.channel.VIEW == "uploads":

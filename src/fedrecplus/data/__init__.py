@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fedrecplus.data.describe import describe
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.joining import join, together
+from fedrecplus.data.joining import concatenate, join
 from fedrecplus.data.load import RatingsLike, from_frame, load
 from fedrecplus.data.progress import Progress, progress_bar
 from fedrecplus.data.ratings import (
@@ -43,6 +43,7 @@ __all__ = [
     "RatingsLike",
     "Scale",
     "Split",
+    "concatenate",
     "damped_means",
     "describe",
     "folds",
@@ -52,7 +53,6 @@ __all__ = [
     "narrowest",
     "progress_bar",
     "split",
-    "together",
     "validation_cut",
 ]
 

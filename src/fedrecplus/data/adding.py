@@ -35,14 +35,14 @@ def _described(both: Ratings, more: Ratings) -> Catalogue | None:
     place = {str(name): number for number, name in enumerate(more.item_ids.tolist())}
     names = [str(name) for name in both.item_ids.tolist()]
     new = [number for number, title in enumerate(known.titles) if not title and names[number] in place]
-    there = [place[names[number]] for number in new]
+    positions = [place[names[number]] for number in new]
     titles, years, genres = list(known.titles), known.years.copy(), known.genres.copy()
-    for number, line in zip(new, there, strict=True):
+    for number, line in zip(new, positions, strict=True):
         titles[number] = news.titles[line]
-    years[new] = news.years[there]
+    years[new] = news.years[positions]
     for column, name in enumerate(known.genre_names):
         if name in news.genre_names:
-            genres[new, column] = news.genres[there, news.genre_names.index(name)]
+            genres[new, column] = news.genres[positions, news.genre_names.index(name)]
     return replace(known, titles=tuple(titles), years=years, genres=genres)
 
 

@@ -43,7 +43,7 @@ def join(training: Ratings, test: Ratings, *, strangers: bool = False) -> tuple[
     return grown, replace(grown, name=test.name, indptr=indptr, items=what[order].astype(grown.items.dtype), **known)
 
 
-def together(training: Ratings, test: Ratings) -> Ratings:
+def concatenate(training: Ratings, test: Ratings) -> Ratings:
     """One set of both, in which the test ratings are fold 0 and the others are never tested on.
 
     Where all of the test's pairs are rated in training, they are the list of what is held out of it.

@@ -54,12 +54,12 @@ class Problem:
     def asked(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round, ascending: those with ratings, sampled."""
         able = self.able
-        how = self.config.cohort
-        if how.fraction < 1.0:
+        cohort = self.config.cohort
+        if cohort.fraction < 1.0:
             draws = uniform(subkey(self.cohort_key, "sampling", round_number), able)
-            count = max(1, round(how.fraction * len(able)))
+            count = max(1, round(cohort.fraction * len(able)))
             by_draw = np.argsort(draws, kind="stable")[:count]
-            able = able[draws < how.fraction] if how.sampling == "poisson" else np.sort(able[by_draw])
+            able = able[draws < cohort.fraction] if cohort.sampling == "poisson" else np.sort(able[by_draw])
         return able
 
     def cohort(self, round_number: int) -> NDArray[np.int64]:

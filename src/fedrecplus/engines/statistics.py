@@ -122,10 +122,10 @@ def _of_others(exact: PublicItems, ratings: Ratings, file: str) -> PublicItems:
         raise UserError(
             f"statistics.file={file} has no item of {ratings.name}", "give a data set with the same titles or item ids"
         )
-    found, mean = public_items(others), others.mean()
-    popularity = np.where(known, found.popularity[place], 0)
-    average = np.where(known, found.average[place], mean)
-    source, people = f"public: {others.name}", found.people
+    others_public, mean = public_items(others), others.mean()
+    popularity = np.where(known, others_public.popularity[place], 0)
+    average = np.where(known, others_public.average[place], mean)
+    source, people = f"public: {others.name}", others_public.people
     return replace(exact, popularity=popularity, average=average, mean=mean, source=source, people=people)
 
 

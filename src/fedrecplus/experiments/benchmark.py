@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from fedrecplus.config import LEAKY as LEAKS, Config, assign, preset
-from fedrecplus.data import LIKES, FileOptions, Ratings, Scale, Split, load, split, together
+from fedrecplus.data import LIKES, FileOptions, Ratings, Scale, Split, concatenate, load, split
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsidePredictor, ease, ials, installed, myfm, svdpp
 from fedrecplus.experiments.trivial import bias_only, global_mean
@@ -114,7 +114,7 @@ def task_of(benchmark: Benchmark, seed: int, folder: Path | None) -> BenchmarkTa
     if benchmark.needs:
         path = _file(benchmark.needs, folder, benchmark.source)
         held_out = pl.read_csv(path, infer_schema_length=0)
-        ratings = together(ratings, load(held_out.select("user", "item").cast(pl.Int64), like=ratings))
+        ratings = concatenate(ratings, load(held_out.select("user", "item").cast(pl.Int64), like=ratings))
         negatives = _given(ratings, held_out) if "negatives" in held_out.columns else None
     way = Split.parse(benchmark.how)
     training, test = split(ratings, 0, benchmark.folds, seed, way)

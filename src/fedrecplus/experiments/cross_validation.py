@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
-from fedrecplus.data import RatingsLike, Split, load, together
+from fedrecplus.data import RatingsLike, Split, concatenate, load
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
 from fedrecplus.experiments.comparison import FIGURES, GROUPS, LIST_GROUPS, RANKING, Comparison, Summary, published
@@ -50,7 +50,7 @@ def compare(
     """
     ratings, how = load(ratings), Split.parse(split)
     if test is not None:
-        ratings, how = together(ratings, load(test, like=ratings)), Split("column")
+        ratings, how = concatenate(ratings, load(test, like=ratings)), Split("column")
     outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
     untrained = {*TRIVIAL, *outside}

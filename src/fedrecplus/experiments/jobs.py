@@ -89,7 +89,7 @@ def cross_validation(
     for some, side_by_side in (([job for job in jobs if job not in tied], workers), (tied, 1)):
         shown = [monitor.progress(job) for job in some]
         told = functools.partial(_tell, shown)
-        for _, outcome in run_tasks(run, some, side_by_side, told=told, stop=monitor.stop):
+        for _, outcome in run_tasks(run, some, side_by_side, report=told, stop=monitor.stop):
             outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
             monitor.done(outcome)
     return {name: [outcomes[name, fold] for fold in range(folds)] for name in configs}

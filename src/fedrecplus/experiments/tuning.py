@@ -118,7 +118,7 @@ def tune(
             running = Trial(numbers[index], settings, objective=aim.name)
             progress(Moment(running, _best(ended, aim), len(ended), at, of, value))
 
-        for _, trial in run_tasks(search.run, numbers, workers, told=told, stop=stop):
+        for _, trial in run_tasks(search.run, numbers, workers, report=told, stop=stop):
             ended.append(trial)
             progress(Moment(trial, _best(ended, aim), len(ended)))
         return search.result()

@@ -89,18 +89,18 @@ class Validated:
         """Whether it is better by ratings and its lists not surely worse; of clicks, whether its lists are better."""
         if self.rmse is None or plain.rmse is None:
             return self.ndcg >= plain.ndcg
-        lead, doubt = self._lead(plain)
-        return self.rmse < plain.rmse and lead >= -doubt
+        lead, margin = self._lead(plain)
+        return self.rmse < plain.rmse and lead >= -margin
 
     def is_worth_more_than(self, small: Validated) -> bool:
         """Whether lists or ratings gain what more bytes should, and the others lose next to nothing."""
-        lead, doubt = self._lead(small)
-        better_lists = lead > max(doubt, _LISTS * small.ndcg)
+        lead, margin = self._lead(small)
+        better_lists = lead > max(margin, _LISTS * small.ndcg)
         if self.rmse is None or small.rmse is None:
             return better_lists
         better_ratings = self.rmse < (1.0 - _RATINGS) * small.rmse
         as_good = self.rmse <= (1.0 + _RATINGS) * small.rmse
-        return (better_lists and as_good) or (better_ratings and lead > -doubt - _LISTS * small.ndcg)
+        return (better_lists and as_good) or (better_ratings and lead > -margin - _LISTS * small.ndcg)
 
     def _lead(self, other: Validated) -> tuple[float, float]:
         """By how much its lists are better, and how much of that may be chance."""
@@ -115,15 +115,15 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     Without ``validate`` by what the data are alone.
     """
     people = _people(ratings)
-    suited, plain = (assign(preset(name), [f"seed={seed}"]) for name in (RATINGS, FALLBACK))
+    secure, plain = (assign(preset(name), [f"seed={seed}"]) for name in (RATINGS, FALLBACK))
     fitted, held_out = _cut(ratings, seed, how)
     if min(people, _people(fitted)) < plain.channel.least_cohort:
         clear = assign(with_channel(plain, "clear"), ["statistics.source=participants"])
         return Choice(clear, f"{people} people are too few to learn from each other, or to hide in a sum: biases alone")
     kind = "clicks" if ratings.likes_alone else "ratings"
     if not validate or isinstance(ratings, ShardedRatings):
-        return Choice(suited, f"it suits {kind}; nothing else was tried")
-    sizes = (suited, *_wider(suited, ratings))
+        return Choice(secure, f"it suits {kind}; nothing else was tried")
+    sizes = (secure, *_wider(secure, ratings))
     return _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
 
 

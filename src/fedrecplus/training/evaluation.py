@@ -176,7 +176,7 @@ class Scores:
     """of these, how many had a client or an item without training ratings and got the fallback's prediction"""
 
     @classmethod
-    def together(cls, parts: Sequence[Scores]) -> Scores:
+    def joined(cls, parts: Sequence[Scores]) -> Scores:
         """The sums over several sets, added in their order."""
         return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts), strict=True)))
 
@@ -218,14 +218,14 @@ class Errors:
     """test ratings of tail items, their absolute and squared errors"""
 
     @classmethod
-    def together(cls, parts: Sequence[Errors]) -> Errors:
+    def joined(cls, parts: Sequence[Errors]) -> Errors:
         """Those of shards, in the order of their clients."""
         count, absolute, squared = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "absolute", "squared")
         )
         tail = np.array([part.tail for part in parts]).sum(axis=0)
         on_tail = int(tail[0]), float(tail[1]), float(tail[2])
-        return cls(Scores.together([part.total for part in parts]), count, absolute, squared, on_tail)
+        return cls(Scores.joined([part.total for part in parts]), count, absolute, squared, on_tail)
 
     def rmse_by_client(self) -> Array:
         """Each client's RMSE; not a number for a client without test ratings."""

@@ -72,7 +72,7 @@ class Lists:
         return everybody
 
     @classmethod
-    def together(cls, parts: Sequence[Lists], firsts: Iterable[int], left_out: int) -> Lists:
+    def joined(cls, parts: Sequence[Lists], firsts: Iterable[int], left_out: int) -> Lists:
         """The lists of shards, whose clients' numbers begin with ``firsts``."""
 
         def joined(name: str) -> dict[Any, Array]:

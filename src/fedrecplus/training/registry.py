@@ -70,10 +70,10 @@ class PublishedModel:
 
     def check(self) -> None:
         """Refuse a file that isn't the one that was published."""
-        found = file_digest(self.folder / MODEL)
-        if found != self.digest:
+        actual = file_digest(self.folder / MODEL)
+        if actual != self.digest:
             raise UserError(
-                f"{self.folder / MODEL} is not what was published: its digest is {found[:12]}, not {self.digest[:12]}",
+                f"{self.folder / MODEL} is not what was published: its digest is {actual[:12]}, not {self.digest[:12]}",
                 "roll back to another model, or publish the run again",
             )
 

@@ -98,8 +98,8 @@ class ShardedTraining(Training):
         cuts = np.searchsorted(drawn, firsts)[1:]
         judged = [part - first for part, first in zip(np.split(drawn, cuts), firsts, strict=True)]
         parts = self._look(self.state, _all_in_shard, question, list(map(OwnPart, self._ends, judged)))
-        lists = Lists.together([lists for _, lists in parts], firsts, sum(left for _, left in able))
-        return evaluation_of(self.ratings, Errors.together([errors for errors, _ in parts]), lists), None
+        lists = Lists.joined([lists for _, lists in parts], firsts, sum(left for _, left in able))
+        return evaluation_of(self.ratings, Errors.joined([errors for errors, _ in parts]), lists), None
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all shards."""
@@ -110,7 +110,7 @@ class ShardedTraining(Training):
         return Question(X, self.state.server.dense, self.problem.public, self.config, share)
 
     def _scores(self, state: SimulationState, X: NDArray[Any]) -> Scores:
-        return Scores.together(self._look(state, _scores_in_shard, self._question(X), self._ends))
+        return Scores.joined(self._look(state, _scores_in_shard, self._question(X), self._ends))
 
     def _look(self, state: SimulationState, function: Any, shared: Any, own: Any) -> list[Any]:
         assert isinstance(self.engine, RayEngine), "ratings in shards are refused for other engines"

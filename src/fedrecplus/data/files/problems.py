@@ -81,14 +81,14 @@ def numbers_of(table: Table) -> tuple[NDArray[np.float64], bool]:
 
 def question_sentinels(table: Table, values: NDArray[np.float64]) -> None:
     """Refuse a value that looks like a mark for "no rating", such as −99 below ratings of 1 to 5."""
-    mark = sentinel_of(values)
-    if mark is None:
+    sentinel = sentinel_of(values)
+    if sentinel is None:
         return
-    count, others = int((values == mark).sum()), values[values != mark]
-    said = f"1 rating is {mark:g}" if count == 1 else f"{count:,} ratings are {mark:g}"
+    count, others = int((values == sentinel).sum()), values[values != sentinel]
+    said = f"1 rating is {sentinel:g}" if count == 1 else f"{count:,} ratings are {sentinel:g}"
     raise UserError(
         f"{table.source}: {said}, the others {others.min():g} to {others.max():g} "
-        f"{table.named('rating')}: does {mark:g} stand for a missing rating?",
+        f"{table.named('rating')}: does {sentinel:g} stand for a missing rating?",
         "leave these lines out: --missing=drop; or, if it is a rating, give --scale LOW:HIGH:STEP",
     )
 
@@ -100,14 +100,14 @@ def sentinel_of(values: NDArray[np.float64]) -> float | None:
     (-99.0, None, None)
     """
     levels = np.unique(values)
-    for mark, others in ((levels[0], levels[1:]), (levels[-1], levels[:-1])):
+    for sentinel, others in ((levels[0], levels[1:]), (levels[-1], levels[:-1])):
         if len(others) < 2:
             continue
-        gap = min(abs(others - mark))
-        if mark in _SENTINELS and gap > 2.0 * np.ptp(others):
-            return float(mark)
-        if mark == -1.0 and others[0] >= 0.0 and others[-1] >= 3.0:
-            return float(mark)
+        gap = min(abs(others - sentinel))
+        if sentinel in _SENTINELS and gap > 2.0 * np.ptp(others):
+            return float(sentinel)
+        if sentinel == -1.0 and others[0] >= 0.0 and others[-1] >= 3.0:
+            return float(sentinel)
     return None
 
 
@@ -148,10 +148,10 @@ def _problems_of_ratings(table: Table, options: FileOptions) -> Iterator[BadRow]
     if scale is not None:
         yield from _off_scale(table, values, right & ~scale.holds(np.where(right, values, scale.low)), scale)
     elif options.missing == "drop":
-        while right.any() and (mark := sentinel_of(values[right])) is not None:  # a file may have −1 and 99999
-            for row in np.flatnonzero(right & (values == mark)):
-                yield BadRow(int(row), f"{mark:g} for a rating", "", "", missing=True)
-            right &= values != mark
+        while right.any() and (sentinel := sentinel_of(values[right])) is not None:  # a file may have −1 and 99999
+            for row in np.flatnonzero(right & (values == sentinel)):
+                yield BadRow(int(row), f"{sentinel:g} for a rating", "", "", missing=True)
+            right &= values != sentinel
 
 
 def _off_scale(table: Table, values: NDArray[np.float64], off: NDArray[np.bool_], scale: Scale) -> Iterator[BadRow]:

@@ -88,8 +88,8 @@ class SumTerms:
         if self.noise is None:
             return
         share, size = self.share(encoding, nodes), self.layout.statistic_size + 1
-        noise = distributed.ring_noise(vector.moves.shape, share, encoding.scales[:, None], words)
-        vector.moves += noise.astype(vector.moves.dtype)
+        noise = distributed.ring_noise(vector.updates.shape, share, encoding.scales[:, None], words)
+        vector.updates += noise.astype(vector.updates.dtype)
         beside = distributed.ring_noise((size,), share, encoding.statistic_scale, words)
         vector.weights[len(vector.weights) - 2 - size : -2] += beside.astype(vector.weights.dtype)
 

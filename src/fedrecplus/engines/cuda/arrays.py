@@ -59,8 +59,8 @@ class CardArray:
             places = torch.from_numpy(index.astype(np.int64)).to(self.tensor.device)
             return self.tensor[places].cpu().numpy()
         if isinstance(index, int | slice | np.integer):
-            found = self.tensor[int(index) if isinstance(index, np.integer) else index]
-            return found.cpu().numpy().copy()
+            value = self.tensor[int(index) if isinstance(index, np.integer) else index]
+            return value.cpu().numpy().copy()
         return np.asarray(self)[index]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:

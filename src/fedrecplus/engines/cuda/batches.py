@@ -34,19 +34,19 @@ class CardBatch(NamedTuple):
     """how many go into the sums"""
 
 
-def train(some: Round) -> tuple[CardSums, Any]:
+def train(card_round: Round) -> tuple[CardSums, Any]:
     """Train the round's clients and add up their weighted updates and statistics; everybody's U besides."""
-    model: Any = some.problem.config.model
-    message = on_card(some.message)
-    sums, U = some.sums(model.statistic_size), to_card(some.private.U).clone()
-    for batch in _batches(some, message, U):
+    model: Any = card_round.problem.config.model
+    message = on_card(card_round.message)
+    sums, U = card_round.sums(model.statistic_size), to_card(card_round.private.U).clone()
+    for batch in _batches(card_round, message, U):
         trained = model.local_training(batch.device, batch.rows, message)
         U[batch.clients] = trained.U
         numbers, moved, own = batch.items, _wide(trained.delta, sums.total.shape[1]), None
-        if not some.how.is_known:
+        if not card_round.weighing.is_known:
             place = torch.arange(numbers.shape[1], device=DEVICE)[None, :]
             counted = torch.where(place < batch.summed[:, None], numbers, NOTHING)
-            rule: Any = some.problem.config.aggregation
+            rule: Any = card_round.problem.config.aggregation
             own = rule.weight(counted, trained.delta, message)
         weights = sums.add(batch.clients, numbers, moved, batch.rated, batch.summed, own)
         sums.add_statistic(batch.clients, weights, trained.statistic)
@@ -70,23 +70,23 @@ def on_card(message: Broadcast) -> Broadcast:
     return replace(message, **arrays)
 
 
-def _batches(some: Round, message: Broadcast, U: Tensor) -> Iterator[CardBatch]:
+def _batches(card_round: Round, message: Broadcast, U: Tensor) -> Iterator[CardBatch]:
     """The round's clients; with rows of all items where the model uploads these."""
-    model, columns = some.problem.config.model, model_columns(some.problem, message)
+    model, columns = card_round.problem.config.model, model_columns(card_round.problem, message)
     whole = model.ALL_ITEMS
-    for part in _parts(some.classes, columns, len(message.V) if whole else 0):
-        items, ratings = table_of_rows(some.rows, part, pseudo=True)
-        known, clients = some.rows.ratings, part.clients
-        rated, present = (known.counts(pseudo)[clients] for pseudo in (False, some.rows.has_pseudo))
+    for part in _parts(card_round.classes, columns, len(message.V) if whole else 0):
+        items, ratings = table_of_rows(card_round.rows, part, pseudo=True)
+        known, clients = card_round.rows.ratings, part.clients
+        rated, present = (known.counts(pseudo)[clients] for pseudo in (False, card_round.rows.has_pseudo))
         is_rated = torch.arange(items.shape[1], device=DEVICE)[None, :] < rated[:, None]
-        secrets, step = some.problem.secrets[clients.cpu().numpy()], some.problem.ratings.scale.standard_step
+        secrets, step = card_round.problem.secrets[clients.cpu().numpy()], card_round.problem.ratings.scale.standard_step
         ages = None if known.ages is None else table_of_rows(known.in_order, part, pseudo=False)[1]
         held: Any = (clients, torch.where(is_rated, items, NOTHING), ratings, step, U[clients], secrets, None, ages)
         rows: Any = (items, ratings, is_rated)
         if whole:
             rows, rated = _every_item(held[1], ratings, len(message.V)), torch.full_like(rated, len(message.V))
             present = rated
-        summed = rated if some.how.rated_rows_only else present
+        summed = rated if card_round.weighing.rated_rows_only else present
         yield CardBatch(clients, Device(*held), Rows(*rows), rows[0], rated, summed)
 
 

@@ -66,32 +66,37 @@ class CudaEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``; sums stay on the card where V is there."""
-        config, how = problem.config, weighing_of(problem.config, batches.on_card(message))
-        if how is None:
+        config, weighing = problem.config, weighing_of(problem.config, batches.on_card(message))
+        if weighing is None:
             missing = _looks_at_single_ones(config)
             say_on_processor(missing.kind, missing.rule)
             return self._on_processor.sums(problem, _on_host(private), _in_numpy(message), clients)
         ratings = self._ratings_of(problem, message)
         cohort = self._cohort_of(clients, ratings)
         private, pseudo = pseudo_rows(problem, private, message, cohort, ratings)
-        at_once = fused.serves(config.model) and how.is_known
+        at_once = fused.serves(config.model) and weighing.is_known
 
         def train(
-            problem: Problem, private: PrivateState, message: Broadcast, pseudo: CardPseudo, how: Weighing, _: Clients
+            problem: Problem,
+            private: PrivateState,
+            message: Broadcast,
+            pseudo: CardPseudo,
+            weighing: Weighing,
+            _: Clients,
         ) -> tuple[Sums, Any]:
-            some = Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic)
-            sums, U = mf.train(some) if at_once else batches.train(some)
+            card_round = Round(problem, private, message, pseudo.rows, cohort, weighing, self.deterministic)
+            sums, U = mf.train(card_round) if at_once else batches.train(card_round)
             return sums.on_card() if isinstance(message.V, CardArray) else sums.on_host(), U
 
         if ring.adds_up(config.channel):
             rows: Any = pseudo
-            found, U, report = ring.ring_sums(problem, private, message, rows, how, clients, train)
-            return found, replace(private, U=U), report
-        found, U = train(problem, private, message, pseudo, how, clients)
+            in_all, U, report = ring.ring_sums(problem, private, message, rows, weighing, clients, train)
+            return in_all, replace(private, U=U), report
+        in_all, U = train(problem, private, message, pseudo, weighing, clients)
         if cohort.report is None or denoising.counts(config.channel):
             rows = pseudo
             cohort.report = report_of(problem, message, clients, rows)  # by sizes: the same while the cohort is
-        return found, replace(private, U=U), cohort.report
+        return in_all, replace(private, U=U), cohort.report
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

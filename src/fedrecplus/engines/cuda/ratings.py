@@ -104,12 +104,12 @@ def size_classes(clients: NDArray[np.int64], counts: Tensor) -> list[SizeClass]:
     least = SMALLEST_CLASS.bit_length() - 1
     bits, order = torch.sort(bits.clamp(min=least), stable=True)
     sizes = torch.bincount(bits, minlength=1).tolist()
-    found, first = [], 0
+    classes, first = [], 0
     for bit, size in enumerate(sizes):
         if size:
-            found.append(SizeClass(chosen[order[first : first + size]], 1 << bit))
+            classes.append(SizeClass(chosen[order[first : first + size]], 1 << bit))
         first += size
-    return found
+    return classes
 
 
 @kernel
@@ -166,21 +166,23 @@ def write_rows(
         n += tl.load(pseudo_indptr + client + 1) - pseudo_first
     j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
-    there = j < n
-    tl.store(numbers + at * ROWS + j, tl.where(there, row, -1).to(tl.int32))
-    tl.store(ratings + at * ROWS + j, tl.where(there, rating, 0.0))
+    present = j < n
+    tl.store(numbers + at * ROWS + j, tl.where(present, row, -1).to(tl.int32))
+    tl.store(ratings + at * ROWS + j, tl.where(present, rating, 0.0))
 
 
-def table_of_rows(rows: CardRows, some: SizeClass, pseudo: bool, levels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def table_of_rows(
+    rows: CardRows, size_class: SizeClass, pseudo: bool, levels: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Items (−1: none) and ratings of some clients, a row per client; other ``levels`` give other numbers by code."""
-    known, width = rows.ratings, some.rows
+    known, width = rows.ratings, size_class.rows
     table = known.levels if levels is None else levels
-    numbers = torch.empty((len(some.clients), width), dtype=torch.int32, device=DEVICE)
-    ratings = torch.empty((len(some.clients), width), dtype=table.dtype, device=DEVICE)
+    numbers = torch.empty((len(size_class.clients), width), dtype=torch.int32, device=DEVICE)
+    ratings = torch.empty((len(size_class.clients), width), dtype=table.dtype, device=DEVICE)
     virtual = rows.virtual_ratings if levels is None else torch.zeros_like(rows.virtual_ratings)
     block = min(width, 1024)
-    write_rows[(len(some.clients), width // block)](
-        some.clients, known.indptr, known.items, known.codes, table, known.pseudo_indptr, rows.pseudo_items,
+    write_rows[(len(size_class.clients), width // block)](
+        size_class.clients, known.indptr, known.items, known.codes, table, known.pseudo_indptr, rows.pseudo_items,
         virtual, numbers, ratings, ROWS=width, BLOCK=block, PSEUDO=pseudo and rows.has_pseudo,
     )  # fmt: skip
     return numbers, ratings

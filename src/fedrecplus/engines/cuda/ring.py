@@ -20,13 +20,13 @@ class Ring:
     rounding_keys: Tensor
 
     @classmethod
-    def of(cls, how: Weighing) -> Ring:
+    def of(cls, weighing: Weighing) -> Ring:
         """On the card."""
-        return cls(to_card(how.scales), to_card(how.rounding_keys))
+        return cls(to_card(weighing.scales), to_card(weighing.rounding_keys))
 
     def steps(
         self,
-        how: Weighing,
+        weighing: Weighing,
         left_out: Tensor,
         clipped: Tensor,
         width: int,
@@ -41,16 +41,16 @@ class Ring:
         Numbers beyond the bounds are clipped. See ``add_in_steps`` in ``engines/fast/weighing.py``.
         """
         rows = numbers.shape[1]
-        there = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
-        items = torch.where(there, numbers, 0).to(torch.int64)
-        moves = torch.where(there[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
-        largest = moves.abs().flatten(1).amax(1)
-        fits = (largest <= how.largest_move) & (weights >= 0) & (weights <= how.largest_weight)
+        present = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
+        items = torch.where(present, numbers, 0).to(torch.int64)
+        updates = torch.where(present[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
+        largest = updates.abs().flatten(1).amax(1)
+        fits = (largest <= weighing.largest_move) & (weights >= 0) & (weights <= weighing.largest_weight)
         out = left_out[clients] != 0
         clipped[clients] |= (~fits & ~out).to(clipped.dtype)
-        scale = torch.where(there, self.scales[items], 0.0)
-        steps = within(moves, how.largest_move) * scale[:, :, None]
-        if how.by_chance:
+        scale = torch.where(present, self.scales[items], 0.0)
+        steps = within(updates, weighing.largest_move) * scale[:, :, None]
+        if weighing.by_chance:
             draws = torch.empty_like(steps)
             draw_by_cell[(len(clients), rows)](
                 clients, items, self.rounding_keys, draws, width, ROWS=rows, COLUMNS=moved.shape[2]
@@ -59,8 +59,8 @@ class Ring:
         else:
             steps = torch.round(steps)
         steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
-        sent = within(weights, how.largest_weight).clamp(min=0.0)
-        in_steps = torch.where(out, 0.0, torch.round(sent * how.weight_scale))
+        sent = within(weights, weighing.largest_weight).clamp(min=0.0)
+        in_steps = torch.where(out, 0.0, torch.round(sent * weighing.weight_scale))
         return steps, in_steps, torch.where(out, 0.0, weights)
 
 

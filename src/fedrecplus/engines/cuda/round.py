@@ -46,7 +46,7 @@ class Round:
     message: Broadcast
     rows: CardRows
     cohort: Cohort
-    how: Weighing = field(default_factory=Weighing)
+    weighing: Weighing = field(default_factory=Weighing)
     deterministic: bool = False
 
     @property
@@ -56,19 +56,19 @@ class Round:
 
     def sums(self, statistic: int = 0) -> CardSums:
         """Sums with nothing in them."""
-        return CardSums.start(self.message, self.how, self.deterministic, statistic)
+        return CardSums.start(self.message, self.weighing, self.deterministic, statistic)
 
     def row_counts(self, classes: list[SizeClass]) -> Tensor:
         """How many clients of these size classes upload each item."""
         known = self.rows.ratings
-        found = torch.zeros(known.item_count, dtype=torch.int32, device=DEVICE)
+        counts = torch.zeros(known.item_count, dtype=torch.int32, device=DEVICE)
         for each in classes:
             if each.rows not in self.cohort.rated_counts:
                 self.cohort.rated_counts[each.rows] = _counted(each, known.indptr, known.items, known.item_count)
-            found += self.cohort.rated_counts[each.rows]
-            if self.rows.has_pseudo and not self.how.rated_rows_only:
-                found += _counted(each, known.pseudo_indptr, self.rows.pseudo_items, known.item_count)
-        return found
+            counts += self.cohort.rated_counts[each.rows]
+            if self.rows.has_pseudo and not self.weighing.rated_rows_only:
+                counts += _counted(each, known.pseudo_indptr, self.rows.pseudo_items, known.item_count)
+        return counts
 
 
 def _counted(each: SizeClass, indptr: Tensor, items: Tensor, item_count: int) -> Tensor:
@@ -84,6 +84,6 @@ def count_rows(clients: tl.tensor, indptr: tl.tensor, items: tl.tensor, counts: 
     first, last = tl.load(indptr + client), tl.load(indptr + client + 1)
     for start in range(first, last, BLOCK):
         j = start + tl.arange(0, BLOCK)
-        there = j < last
-        row = tl.load(items + j, mask=there, other=0).to(tl.int64)
-        tl.atomic_add(counts + row, tl.full((BLOCK,), 1, tl.int32), mask=there, sem="relaxed")
+        present = j < last
+        row = tl.load(items + j, mask=present, other=0).to(tl.int64)
+        tl.atomic_add(counts + row, tl.full((BLOCK,), 1, tl.int32), mask=present, sem="relaxed")

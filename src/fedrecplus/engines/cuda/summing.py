@@ -32,7 +32,7 @@ class CardSums:
     """the last step, which distances are measured to"""
     step_sizes: Tensor
     """Σ step² of each row"""
-    how: Weighing
+    weighing: Weighing
     width: int
     deterministic: bool
     clients: int = 0
@@ -44,29 +44,31 @@ class CardSums:
     bounds: Ring | None = None
 
     @classmethod
-    def start(cls, message: Broadcast, how: Weighing, deterministic: bool, statistic: int = 0) -> CardSums:
+    def start(cls, message: Broadcast, weighing: Weighing, deterministic: bool, statistic: int = 0) -> CardSums:
         """Nothing added yet."""
         real = real_type(message.V.dtype)
         step = padded(to_card(message.last_step))
         exact = torch.float64
         sizes = (step.to(exact) ** 2).sum(1)
-        numbers = torch.tensor([0.0, how.temperature, how.bound, how.smallest, how.unit], dtype=exact, device=DEVICE)
+        numbers = torch.tensor(
+            [0.0, weighing.temperature, weighing.bound, weighing.smallest, weighing.unit], dtype=exact, device=DEVICE
+        )
         numbers[0] = sizes.sum()
-        sums = torch.zeros(step.shape, dtype=exact if how.in_steps else real, device=DEVICE)
+        sums = torch.zeros(step.shape, dtype=exact if weighing.in_steps else real, device=DEVICE)
         return cls(
             sums,
             torch.zeros(len(step), dtype=exact, device=DEVICE),
             torch.zeros(1, dtype=exact, device=DEVICE),
             step,
             sizes,
-            how,
+            weighing,
             message.V.shape[1],
             deterministic,
             numbers=numbers,
-            left_out=to_card(how.left_out),
-            clipped=to_card(how.clipped),
+            left_out=to_card(weighing.left_out),
+            clipped=to_card(weighing.clipped),
             statistic=torch.zeros(statistic, dtype=exact, device=DEVICE),
-            bounds=Ring.of(how) if how.in_steps else None,
+            bounds=Ring.of(weighing) if weighing.in_steps else None,
         )
 
     def add(
@@ -85,9 +87,9 @@ class CardSums:
         """
         weights = self._weights(numbers, moved, summed) if weights is None else weights.to(torch.float64)
         if self.bounds is not None:
-            summed = rated if self.how.marks else summed
+            summed = rated if self.weighing.marks else summed
             moved, row_weights, weights = self.bounds.steps(
-                self.how, self.left_out, self.clipped, self.width, clients, numbers, moved, weights, summed
+                self.weighing, self.left_out, self.clipped, self.width, clients, numbers, moved, weights, summed
             )
         else:
             row_weights = weights
@@ -100,10 +102,11 @@ class CardSums:
         """Each client's weight."""
         count, rows = numbers.shape
         weights = torch.ones(count, dtype=torch.float64, device=DEVICE)
-        if self.how.distances:
+        if self.weighing.distances:
             weigh_clients[(count,)](
                 numbers, moved, summed, self.step, self.step_sizes, self.numbers, weights,
-                ROWS=rows, BLOCK=min(power_of_two(rows), _ROWS_AT_ONCE), COLUMNS=moved.shape[2], WHICH=self.how.rows,
+                ROWS=rows, BLOCK=min(power_of_two(rows), _ROWS_AT_ONCE), COLUMNS=moved.shape[2],
+                WHICH=self.weighing.rows,
             )  # fmt: skip
         return weights
 
@@ -113,7 +116,7 @@ class CardSums:
             block = min(power_of_two(rows), _ROWS_AT_ONCE)
             add_rows[(count, -(-rows // block))](
                 numbers, moved, weights, summed, self.total, self.per_item,
-                ROWS=rows, BLOCK=block, COLUMNS=moved.shape[2], STEPS=self.how.in_steps,
+                ROWS=rows, BLOCK=block, COLUMNS=moved.shape[2], STEPS=self.weighing.in_steps,
             )  # fmt: skip
             return
         places = torch.arange(rows, device=DEVICE)
@@ -122,7 +125,7 @@ class CardSums:
         starts = torch.searchsorted(items, torch.arange(len(self.total) + 1, device=DEVICE, dtype=items.dtype))
         add_in_order[(len(self.total),)](
             starts, order, moved, weights, self.total, self.per_item,
-            ROWS=rows, BLOCK=_SORTED_AT_ONCE, COLUMNS=moved.shape[2], STEPS=self.how.in_steps,
+            ROWS=rows, BLOCK=_SORTED_AT_ONCE, COLUMNS=moved.shape[2], STEPS=self.weighing.in_steps,
         )  # fmt: skip
 
     def add_statistic(self, clients: Tensor, weights: Tensor, statistic: Any) -> None:
@@ -130,11 +133,11 @@ class CardSums:
         if len(self.statistic) == 0:
             return
         values = weights[:, None] * statistic.to(torch.float64)
-        if self.how.in_steps:
-            beyond = ~(values.abs() <= self.how.largest_statistic).all(1) & (weights != 0)
+        if self.weighing.in_steps:
+            beyond = ~(values.abs() <= self.weighing.largest_statistic).all(1) & (weights != 0)
             self.clipped[clients] |= beyond.to(self.clipped.dtype)
-            values = torch.where((weights != 0)[:, None], within(values, self.how.largest_statistic), 0.0)
-            values = torch.round(values * self.how.statistic_scale)
+            values = torch.where((weights != 0)[:, None], within(values, self.weighing.largest_statistic), 0.0)
+            values = torch.round(values * self.weighing.statistic_scale)
         self.statistic += values.sum(0)
 
     def on_card(self) -> Sums:
@@ -147,7 +150,7 @@ class CardSums:
     def on_host(self) -> Sums:
         """The sums, for the server."""
         if self.bounds is not None:
-            self.how.clipped[:] = self.clipped.cpu().numpy()
+            self.weighing.clipped[:] = self.clipped.cpu().numpy()
         total = self.total[:, : self.width].cpu().numpy()
         return Sums(
             np.ascontiguousarray(total),
@@ -176,14 +179,14 @@ def add_rows(
     n, weight = tl.load(summed + at), tl.load(weights + at)
     j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, COLUMNS)
-    there = (j < n) & (j < ROWS)
-    row = tl.load(items + at * ROWS + j, mask=there, other=0).to(tl.int64)
-    inside = there[:, None]
+    present = (j < n) & (j < ROWS)
+    row = tl.load(items + at * ROWS + j, mask=present, other=0).to(tl.int64)
+    inside = present[:, None]
     move = tl.load(moved + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
     if not STEPS:  # steps have their weights in them
         move = (weight * move).to(move.dtype)
     tl.atomic_add(total + row[:, None] * COLUMNS + c[None, :], move, mask=inside, sem="relaxed")
-    tl.atomic_add(per_item + row, weight + tl.zeros((BLOCK,), dtype=tl.float64), mask=there, sem="relaxed")
+    tl.atomic_add(per_item + row, weight + tl.zeros((BLOCK,), dtype=tl.float64), mask=present, sem="relaxed")
 
 
 @kernel
@@ -204,18 +207,18 @@ def add_in_order(
     first, last = tl.load(starts + item), tl.load(starts + item + 1)
     c = tl.arange(0, COLUMNS)
     table = total + item * COLUMNS + c
-    found = tl.load(table)
+    row_sum = tl.load(table)
     all_weights = tl.load(per_item + item)
     for start in range(first, last, BLOCK):
         j = start + tl.arange(0, BLOCK)
-        there = j < last
-        place = tl.load(order + j, mask=there, other=0)
-        weight = tl.load(weights + place // ROWS, mask=there, other=0.0)
-        inside = there[:, None]
+        present = j < last
+        place = tl.load(order + j, mask=present, other=0)
+        weight = tl.load(weights + place // ROWS, mask=present, other=0.0)
+        inside = present[:, None]
         move = tl.load(moved + place[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
         if not STEPS:
             move = (weight[:, None] * move).to(move.dtype)
-        found += tl.sum(move, axis=0)
+        row_sum += tl.sum(move, axis=0)
         all_weights += tl.sum(weight, axis=0)
-    tl.store(table, found)
+    tl.store(table, row_sum)
     tl.store(per_item + item, all_weights)

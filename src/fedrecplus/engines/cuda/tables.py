@@ -45,8 +45,8 @@ class ServerTables:
         return server
 
     def _table(self, array: NDArray[Any]) -> Any:
-        found = next((tensor for known, tensor in self._known if known is array), None)
-        return to_card(array) if found is None else found
+        on_card = next((tensor for known, tensor in self._known if known is array), None)
+        return to_card(array) if on_card is None else on_card
 
     def _fetched(self, tensor: Tensor) -> NDArray[Any]:
         # memory that the card can write to by itself, and that is used again: new pages would take longer than the copy

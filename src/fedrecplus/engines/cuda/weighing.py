@@ -48,11 +48,11 @@ def weigh_clients(
     own_step = tl.zeros((BLOCK,), dtype=tl.float64)
     for start in range(0, ROWS, BLOCK):
         j = start + tl.arange(0, BLOCK)
-        there = (j < n) & (j < ROWS)
-        row = tl.load(items + at * ROWS + j, mask=there, other=0).to(tl.int64)
-        inside = there[:, None]
+        present = (j < n) & (j < ROWS)
+        row = tl.load(items + at * ROWS + j, mask=present, other=0).to(tl.int64)
+        inside = present[:, None]
         move = tl.load(moved + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
         gap = move - tl.load(step + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
         distance += tl.sum(gap * gap, axis=1).to(tl.float64)
-        own_step += tl.load(step_sizes + row, mask=there, other=0.0)
+        own_step += tl.load(step_sizes + row, mask=present, other=0.0)
     tl.store(weights + at, weight_at(tl.sum(distance, axis=0), tl.sum(own_step, axis=0), n, numbers, WHICH))

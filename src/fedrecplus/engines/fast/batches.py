@@ -65,10 +65,10 @@ class BatchedRound:
         self.U[clients] = trained.U
         return batch, trained
 
-    def weights(self, batch: Batch, trained: Trained, how: Weighing) -> NDArray[np.float64]:
+    def weights(self, batch: Batch, trained: Trained, weighing: Weighing) -> NDArray[np.float64]:
         """The clients' weights, by the rule."""
         rule: Any = self.problem.config.aggregation
-        items = np.where(batch.rated, batch.items, NOTHING) if how.rated_rows_only else batch.items
+        items = np.where(batch.rated, batch.items, NOTHING) if weighing.rated_rows_only else batch.items
         weights = np.asarray(rule.weight(items, trained.delta, self.message), dtype=np.float64)
         check_weights(weights, trained.delta, batch.clients, rule)
         return weights
@@ -102,61 +102,66 @@ class BatchedRound:
 
 
 def train(
-    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
+    problem: Problem,
+    private: PrivateState,
+    message: Broadcast,
+    pseudo: PseudoRows,
+    weighing: Weighing,
+    clients: Clients,
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; returns everybody's U besides."""
-    some = BatchedRound(problem, private, message, pseudo)
-    return sums_of(some, how, clients), some.U
+    batched = BatchedRound(problem, private, message, pseudo)
+    return sums_of(batched, weighing, clients), batched.U
 
 
-def sums_of(some: BatchedRound, how: Weighing, clients: Clients) -> Sums:
+def sums_of(batched: BatchedRound, weighing: Weighing, clients: Clients) -> Sums:
     """Train these clients, weigh their updates and add them up."""
-    V, runs, size = some.message.V, some.batches(clients), some.model.statistic_size
+    V, runs, size = batched.message.V, batched.batches(clients), batched.model.statistic_size
 
     def work(numbers: NDArray[np.int64]) -> tuple[Any, Any, float, Any]:
-        total, per_item = empty_sums(V, how.in_steps), np.zeros(len(V))
+        total, per_item = empty_sums(V, weighing.in_steps), np.zeros(len(V))
         statistic, overall = np.zeros(size), 0.0
         for number in numbers.tolist():
-            batch, trained = some.train(runs[number])
-            weights = some.weights(batch, trained, how)
-            overall += _add(batch, trained, how, weights, total, per_item)
-            statistic += _weighted(trained.statistic, weights, how) if size else 0.0
+            batch, trained = batched.train(runs[number])
+            weights = batched.weights(batch, trained, weighing)
+            overall += _add(batch, trained, weighing, weights, total, per_item)
+            statistic += _weighted(trained.statistic, weights, weighing) if size else 0.0
         return total, per_item, overall, statistic
 
-    rows = np.array([some.counts[run].sum() for run in runs])
+    rows = np.array([batched.counts[run].sum() for run in runs])
     parts = on_threads(work, chunks(np.arange(len(runs)), rows, len(V)))
-    sums = add_up([part[:3] for part in parts], V, len(clients), how.in_steps)
+    sums = add_up([part[:3] for part in parts], V, len(clients), weighing.in_steps)
     return replace(sums, statistic=np.sum([np.zeros(size), *(part[3] for part in parts)], axis=0))
 
 
 def _add(
-    batch: Batch, trained: Trained, how: Weighing, weights: NDArray[np.float64], total: Any, per_item: Any
+    batch: Batch, trained: Trained, weighing: Weighing, weights: NDArray[np.float64], total: Any, per_item: Any
 ) -> float:
     """Add a batch's weighted updates to tables; returns the sum of weights, and leaves those of the left out at 0."""
-    if not how.in_steps:
-        return float(add_rows(batch, trained.delta, weights, how.rated_rows_only, total, per_item))
+    if not weighing.in_steps:
+        return float(add_rows(batch, trained.delta, weights, weighing.rated_rows_only, total, per_item))
     largest = np.abs(trained.statistic).max(axis=1, initial=0.0) if trained.statistic.size else np.zeros(len(weights))
-    return float(add_in_steps(batch, trained.delta, largest.astype(np.float64), how, weights, total, per_item))
+    return float(add_in_steps(batch, trained.delta, largest.astype(np.float64), weighing, weights, total, per_item))
 
 
-def _weighted(statistic: NDArray[Any], weights: NDArray[Any], how: Weighing) -> NDArray[Any]:
+def _weighted(statistic: NDArray[Any], weights: NDArray[Any], weighing: Weighing) -> NDArray[Any]:
     """Σ w s; clipped and in whole steps where sums are."""
-    if not how.in_steps:
+    if not weighing.in_steps:
         return np.asarray(weights @ statistic)
-    bound = how.largest_statistic
+    bound = weighing.largest_statistic
     values = np.nan_to_num(weights[:, None] * statistic.astype(np.float64), nan=0.0, posinf=bound, neginf=-bound)
-    return np.asarray(np.rint(values.clip(-bound, bound) * how.statistic_scale).sum(axis=0))
+    return np.asarray(np.rint(values.clip(-bound, bound) * weighing.statistic_scale).sum(axis=0))
 
 
-def updates_of(some: BatchedRound, clients: Clients) -> list[Upload]:
+def updates_of(batched: BatchedRound, clients: Clients) -> list[Upload]:
     """Train these clients and keep their updates apart, unweighed, in the order of clients."""
 
     def work(run: Clients) -> list[Upload]:
-        batch, trained = some.train(run)
+        batch, trained = batched.train(run)
         return [_upload(batch, trained, line) for line in range(len(run))]
 
-    found = on_threads(work, some.batches(clients))
-    by_client = {upload.client: upload for uploads in found for upload in uploads}
+    uploads_of_runs = on_threads(work, batched.batches(clients))
+    by_client = {upload.client: upload for uploads in uploads_of_runs for upload in uploads}
     return [by_client[client] for client in clients.tolist()]
 
 

@@ -46,9 +46,9 @@ def _denoiser_rows(problem: Problem, round_number: int, chosen: Clients, ordinar
     for first in range(0, len(chosen), block := max(1, _CELLS // ratings.item_count)):
         part = chosen[first : first + block]
         seen = np.zeros((len(part), ratings.item_count), np.bool_)
-        there = (of_ordinary >= first) & (of_ordinary < first + block)
+        present = (of_ordinary >= first) & (of_ordinary < first + block)
         mark(part, np.arange(len(part)), ratings.indptr, ratings.items, seen)
-        mark(ordinary[there], of_ordinary[there] - first, pseudo.indptr, pseudo.items, seen)
+        mark(ordinary[present], of_ordinary[present] - first, pseudo.indptr, pseudo.items, seen)
         rows += int(np.count_nonzero(seen))
     return rows
 

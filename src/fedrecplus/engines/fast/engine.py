@@ -41,15 +41,15 @@ class FastEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
-        how = weighing_of(problem.config, message)
-        if how is None:
+        weighing = weighing_of(problem.config, message)
+        if weighing is None:
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
         if ring.adds_up(problem.config.channel):
-            sums, U, report = ring.ring_sums(problem, private, message, pseudo, how, clients, train)
+            sums, U, report = ring.ring_sums(problem, private, message, pseudo, weighing, clients, train)
             return sums, replace(private, U=U), report
-        at_once = fused.serves(problem.config.model) and how.is_known
-        sums, U = (fused.train if at_once else train)(problem, private, message, pseudo, how, clients)
+        at_once = fused.serves(problem.config.model) and weighing.is_known
+        sums, U = (fused.train if at_once else train)(problem, private, message, pseudo, weighing, clients)
         return sums, replace(private, U=U), report_of(problem, message, clients, pseudo)
 
     def uploads(
@@ -72,8 +72,8 @@ class FastEngine(Engine):
     ) -> tuple[list[Upload], PrivateState, int]:
         config, channel = problem.config, problem.config.channel
         private, pseudo = pseudo_rows(problem, private, message, clients)
-        some = BatchedRound(problem, private, message, pseudo)
-        updates, private = updates_of(some, clients), replace(private, U=some.U)
+        batched = BatchedRound(problem, private, message, pseudo)
+        updates, private = updates_of(batched, clients), replace(private, U=batched.U)
         devices: dict[int, Device] = {}
         if channel.exchanges:
             devices = {client: device_of(problem, private, client) for client in clients.tolist()}
@@ -128,12 +128,12 @@ def weighing_of(config: Config, message: Broadcast) -> Weighing | None:
     rule, channel = config.aggregation, config.channel
     if not in_one_sum(rule) or config.privacy.protects:
         return None
-    how = Weighing.of(rule.by_distance(message))
+    weighing = Weighing.of(rule.by_distance(message))
     if denoising.counts(channel):
-        return how._replace(rated_rows_only=True)  # noise that is added and taken out again need not be computed
+        return weighing._replace(rated_rows_only=True)  # noise that is added and taken out again need not be computed
     if channel.protects or channel.exchanges or isinstance(channel, SummingChannel):
-        return how if ring.adds_up(channel) else None
-    return how
+        return weighing if ring.adds_up(channel) else None
+    return weighing
 
 
 def in_one_sum(rule: Aggregation[Any]) -> TypeGuard[WeightedAggregation[Any]]:

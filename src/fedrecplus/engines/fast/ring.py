@@ -43,7 +43,7 @@ def ring_sums(
     private: PrivateState,
     message: Broadcast,
     pseudo: PseudoRows,
-    how: Weighing,
+    weighing: Weighing,
     clients: Clients,
     train: Train,
 ) -> tuple[Sums, NDArray[Any], RoundReport]:
@@ -61,7 +61,7 @@ def ring_sums(
     left_out = np.zeros(problem.ratings.clients, np.uint8)
     left_out[[client for client, stage in vanish.items() if stage != "reveal"]] = 1
     clipped = np.zeros(problem.ratings.clients, np.uint8)
-    steps = how._replace(
+    steps = weighing._replace(
         in_steps=True, scales=encoding.scales, weight_scale=encoding.weight_scale, largest_move=encoding.bound,
         largest_weight=encoding.largest_weight, statistic_scale=encoding.statistic_scale,
         largest_statistic=encoding.statistic_bound, left_out=left_out, clipped=clipped,
@@ -78,6 +78,6 @@ def ring_sums(
 
 def _rounding_keys(problem: Problem, message: Broadcast, clients: Clients) -> NDArray[np.uint64]:
     """The draws of ``encode``, by client number."""
-    found = np.zeros(problem.ratings.clients, np.uint64)
-    found[clients] = list(rounding_keys(clients.tolist(), message.round, problem.config.seed).values())
-    return found
+    keys = np.zeros(problem.ratings.clients, np.uint64)
+    keys[clients] = list(rounding_keys(clients.tolist(), message.round, problem.config.seed).values())
+    return keys

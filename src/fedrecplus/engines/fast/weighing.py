@@ -57,16 +57,16 @@ class Weighing(NamedTuple):
 
 
 @inner
-def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: float) -> float:
+def weight_at(distance: float, own_step: float, n: int, weighing: Any, whole_step: float) -> float:
     """w = unit · D^(−τ), D bounded from below."""
     least = own_step
-    if how.rows == 0:
+    if weighing.rows == 0:
         distance += whole_step - own_step
         least = whole_step
-    elif how.rows == 2:
+    elif weighing.rows == 2:
         distance /= n
         least /= n
-    return float(how.unit * max(distance, how.bound * least, how.smallest) ** (-how.temperature))
+    return float(weighing.unit * max(distance, weighing.bound * least, weighing.smallest) ** (-weighing.temperature))
 
 
 @exact_kernel
@@ -92,34 +92,34 @@ def within(value: float, bound: float) -> float:
 
 
 @exact_kernel
-def add_in_steps(batch: Any, delta: Any, sizes: Any, how: Any, weights: Any, total: Any, per_item: Any) -> float:
+def add_in_steps(batch: Any, delta: Any, sizes: Any, weighing: Any, weights: Any, total: Any, per_item: Any) -> float:
     """The same in whole steps, without clients that are left out; numbers beyond the bounds are clipped.
 
     ``sizes`` are the greatest numbers of clients' statistics. See ``encode`` in ``parts/channel/_ring.py``.
     """
-    clients, items, rated, scales = batch.clients, batch.items, batch.rated, how.scales
-    left_out, keys, width, all_weights = how.left_out, how.rounding_keys, np.uint64(delta.shape[2]), 0.0
+    clients, items, rated, scales = batch.clients, batch.items, batch.rated, weighing.scales
+    left_out, keys, width, all_weights = weighing.left_out, weighing.rounding_keys, np.uint64(delta.shape[2]), 0.0
     for k in range(np.uint64(len(weights))):
         weight = weights[k]
         if left_out[clients[k]] != 0:
             weights[k] = 0.0
             continue
-        sound = 0.0 <= weight <= how.largest_weight and weight * sizes[k] <= how.largest_statistic
-        steps = np.rint(max(within(weight, how.largest_weight), 0.0) * how.weight_scale)
+        sound = 0.0 <= weight <= weighing.largest_weight and weight * sizes[k] <= weighing.largest_statistic
+        steps = np.rint(max(within(weight, weighing.largest_weight), 0.0) * weighing.weight_scale)
         for j in range(np.uint64(items.shape[1])):
-            if items[k, j] >= 0 and (rated[k, j] or not how.marks):
+            if items[k, j] >= 0 and (rated[k, j] or not weighing.marks):
                 row = np.uint64(items[k, j])
                 scale = scales[row]
                 if scale > 0.0:
                     per_item[row] += steps
                 for c in range(width):
                     value = weight * delta[k, j, c]
-                    sound = sound and abs(value) <= how.largest_move
+                    sound = sound and abs(value) <= weighing.largest_move
                     if scale > 0.0:
-                        move = within(value, how.largest_move) * scale
-                        chance = to_unit(mix(keys[clients[k]], row * width + c)) if how.by_chance else 0.0
-                        total[row, c] += np.floor(move + chance) if how.by_chance else np.rint(move)
+                        move = within(value, weighing.largest_move) * scale
+                        chance = to_unit(mix(keys[clients[k]], row * width + c)) if weighing.by_chance else 0.0
+                        total[row, c] += np.floor(move + chance) if weighing.by_chance else np.rint(move)
         if not sound:
-            how.clipped[clients[k]] = 1
+            weighing.clipped[clients[k]] = 1
         all_weights += steps
     return all_weights

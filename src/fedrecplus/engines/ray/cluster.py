@@ -57,10 +57,10 @@ class Cluster:
         self.deaths = Deaths()
         self._name, self._started = f"{NAMESPACE}-{uuid.uuid4().hex[:6]}", 0
         self._threads, self._room = threads_of_worker(self.ray, self.workers), shards_in_memory()
-        how: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
+        limits: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
         if made.config.engine == "cuda":
-            how["num_gpus"] = share_of_cards(self.ray, self.workers)
-        self._kind = self.ray.remote(concurrency_groups={STATUS: 1}, **how)(Worker)
+            limits["num_gpus"] = share_of_cards(self.ray, self.workers)
+        self._kind = self.ray.remote(concurrency_groups={STATUS: 1}, **limits)(Worker)
         self._actors = [self._start(number) for number in range(self.workers)]
 
     def _start(self, number: int) -> Any:
@@ -131,13 +131,13 @@ def statuses_of(ray: Any, actors: Sequence[Any], patience: float = 10.0) -> list
     """What workers say of themselves; one that doesn't answer is left out."""
     refs = [actor.status.options(concurrency_group=STATUS).remote() for actor in actors]
     ready, _ = ray.wait(refs, num_returns=len(refs), timeout=patience) if refs else ([], [])
-    found = []
+    answers = []
     for ref in ready:
         try:
-            found.append(ray.get(ref))
+            answers.append(ray.get(ref))
         except ray.exceptions.RayActorError:
             continue
-    return found
+    return answers
 
 
 def slow_workers(seconds: Mapping[str, float], times: float = 1.5) -> list[str]:

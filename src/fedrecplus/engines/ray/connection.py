@@ -47,13 +47,13 @@ def connect(address: str | None = None) -> Any:
     ray, address = ray_module(), address or os.environ.get(ADDRESS)
     if ray.is_initialized():
         return ray
-    how: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "ERROR"}
-    how |= {"address": address} if address else {"num_cpus": core_count(), "include_dashboard": False}
+    options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "ERROR"}
+    options |= {"address": address} if address else {"num_cpus": core_count(), "include_dashboard": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray leaves files open while it starts its processes
         try:
             _knock(address)
-            ray.init(**how)
+            ray.init(**options)
         except UserError:
             raise
         except (OSError, ValueError, RuntimeError) as error:

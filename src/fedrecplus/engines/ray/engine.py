@@ -21,9 +21,9 @@ from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import Cluster
+from fedrecplus.engines.ray.limits import check_runs_on_shards
 from fedrecplus.engines.ray.private import ShardedPrivate, kept_places
 from fedrecplus.engines.ray.setup import first_clients, setup_of
-from fedrecplus.engines.ray.suited import check_suited
 from fedrecplus.engines.ray.worker import Look, Place, ShardOutcome, ShardView
 from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState, RoundReport, SimulationState
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
@@ -77,9 +77,9 @@ class RayEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[list[Upload], PrivateState]:
         """See ``Engine.uploads``."""
-        found: list[Upload] = []
-        private = self._train(problem, private, message, clients, lambda one: found.extend(one.answer), single=True)
-        return found, private
+        uploads: list[Upload] = []
+        private = self._train(problem, private, message, clients, lambda one: uploads.extend(one.answer), single=True)
+        return uploads, private
 
     def _train(
         self,
@@ -93,12 +93,12 @@ class RayEngine(Engine):
     ) -> ShardedPrivate:
         """The clients' half of a round; ``take`` gets every shard's outcome, in the order of shards."""
         cluster, before = self.cluster_of(problem), self._given(problem, private)
-        told, some = (cluster.ray.put(replace(message, public=_NOBODY)),), self._of_shards(problem, clients)
+        boxed, by_shard = (cluster.ray.put(replace(message, public=_NOBODY)),), self._of_shards(problem, clients)
         version = next(self._versions)
 
         def submit(actor: Any, shard: int, lost: bool) -> Sequence[Any]:
             place, call = replace(before.places[shard], lost=lost), actor.train.options(num_returns=3)
-            refs: Sequence[Any] = call.remote(cluster.setup, place, told, some[shard], version, single)
+            refs: Sequence[Any] = call.remote(cluster.setup, place, boxed, by_shard[shard], version, single)
             return refs
 
         places, drawn = [], before.drawn
@@ -121,11 +121,11 @@ class RayEngine(Engine):
     ) -> list[Any]:
         """What a function says of each shard, in order; it runs where the shard is."""
         cluster, places = self.cluster_of(problem), self._given(problem, private).places
-        told = () if shared is None else (cluster.ray.put(shared),)
+        boxed = () if shared is None else (cluster.ray.put(shared),)
 
         def submit(actor: Any, shard: int, lost: bool) -> Sequence[Any]:
             place = replace(places[shard], lost=lost)
-            return (actor.look.remote(cluster.setup, place, function, told, None if own is None else own[shard]),)
+            return (actor.look.remote(cluster.setup, place, function, boxed, None if own is None else own[shard]),)
 
         return [outcome.answer for _, outcome, _ in cluster.gather(submit)]
 
@@ -134,9 +134,9 @@ class RayEngine(Engine):
     ) -> dict[int, NDArray[np.int64]]:
         """See ``Engine.item_sets``."""
         self.cluster_of(problem)
-        some = [self._local(clients, shard) for shard in range(len(self._firsts) - 1)]
-        found = self.look(problem, private, _item_sets, replace(message, public=_NOBODY), some)
-        return {client: items for sets in found for client, items in sets.items()}
+        by_shard = [self._local(clients, shard) for shard in range(len(self._firsts) - 1)]
+        of_shards = self.look(problem, private, _item_sets, replace(message, public=_NOBODY), by_shard)
+        return {client: items for sets in of_shards for client, items in sets.items()}
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
@@ -201,7 +201,7 @@ def _same_setup(whole: Problem, problem: Problem) -> bool:
 
 def engine(config: Config) -> Engine:
     """The engine, if the training is a sum over shards."""
-    check_suited(config)
+    check_runs_on_shards(config)
     return RayEngine(config)
 
 

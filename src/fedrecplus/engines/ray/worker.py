@@ -118,7 +118,7 @@ class Worker:
         os.environ[THREADS] = str(threads)
         self.name, self._room = name, room
         self._setup: tuple[Any, Setup] | None = None
-        self._told: tuple[Any, Any] = (None, None)
+        self._broadcast: tuple[Any, Any] = (None, None)
         self._loaded: dict[int, _Loaded] = {}
         self._states: dict[int, tuple[int, PrivateState]] = {}
         self._seconds, self._calls, self._at = 0.0, 0, "waiting"
@@ -149,19 +149,19 @@ class Worker:
         engine, problem = engine_of(shared.config), loaded.problem
         turn = shared.config.model.turn(shared.config, self._message(message).round)
         problem = problem if turn is None else in_turn(problem, turn.config)
-        told = replace(self._message(message), public=shared.public)
-        if place.lost and not told.features.size:
-            told = replace(told, features=encode_items(told.V, shared.public, shared.config))
-        before = self._private(engine, problem, shared, place, told)
-        some = np.flatnonzero(np.diff(problem.ratings.indptr) > 0) if clients is None else np.array(clients)
+        broadcast = replace(self._message(message), public=shared.public)
+        if place.lost and not broadcast.features.size:
+            broadcast = replace(broadcast, features=encode_items(broadcast.V, shared.public, shared.config))
+        before = self._private(engine, problem, shared, place, broadcast)
+        asked = np.flatnonzero(np.diff(problem.ratings.indptr) > 0) if clients is None else np.array(clients)
         answer: Sums | list[Upload]
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for by the driver
             if single:
-                found, after = engine.uploads(problem, before, told, some)
+                uploads, after = engine.uploads(problem, before, broadcast, asked)
                 first, report = shared.shards[place.shard].first, None
-                answer = [replace(one, client=one.client + first) for one in found]
+                answer = [replace(one, client=one.client + first) for one in uploads]
             else:
-                answer, after, report = engine.sums(problem, before, told, some)
+                answer, after, report = engine.sums(problem, before, broadcast, asked)
         self._remember(place.shard, version, after)
         kept = tuple(getattr(after, name) for name in PRIVATE_ARRAYS[1:])
         same = not place.lost and all(getattr(before, name) is getattr(after, name) for name in PRIVATE_ARRAYS[1:])
@@ -192,15 +192,15 @@ class Worker:
     def _shared(self, box: Box) -> Setup:
         """The setup, fetched once."""
         if self._setup is None or self._setup[0] != box[0]:
-            found: Setup = ray_module().get(box[0])
-            self._setup, self._loaded, self._states = (box[0], replace(found, public=_own(found.public))), {}, {}
+            setup: Setup = ray_module().get(box[0])
+            self._setup, self._loaded, self._states = (box[0], replace(setup, public=_own(setup.public))), {}, {}
         return self._setup[1]
 
     def _message(self, box: Box) -> Any:
         """What all shards are told in a round, fetched once and copied: kernels want arrays of their own."""
-        if self._told[0] != box[0]:
-            self._told = (box[0], _own(ray_module().get(box[0])))
-        return self._told[1]
+        if self._broadcast[0] != box[0]:
+            self._broadcast = (box[0], _own(ray_module().get(box[0])))
+        return self._broadcast[1]
 
     def _shard(self, setup: Box, number: int) -> _Loaded:
         """A shard's ratings: kept, as long as there is room, or read again."""
@@ -217,10 +217,10 @@ class Worker:
         else:
             ratings = _own(ray_module().get(source.ratings[0]))
         secrets = keys(subkey(shared.config.seed, "secrets"), source.first + np.arange(ratings.clients))
-        found = _Loaded(prepare(ratings, shared.config, shared.public, secrets), test)
+        loaded = _Loaded(prepare(ratings, shared.config, shared.public, secrets), test)
         if self._room == 0 or len(self._loaded) < self._room:
-            self._loaded[number] = found
-        return found
+            self._loaded[number] = loaded
+        return loaded
 
     def _private(
         self, engine: Engine, problem: Problem, shared: Setup, place: Place, message: Broadcast | None
@@ -266,8 +266,8 @@ def solved_again(problem: Problem, start: PrivateState, message: Broadcast) -> N
 
 def _peak() -> float:
     """The most memory that this process ever held, in GB; 0 where the system doesn't tell."""
-    told = Path("/proc/self/status")
-    lines = told.read_text().splitlines() if told.exists() else []
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
     return sum(int(line.split()[1]) * 1024 / 1e9 for line in lines if line.startswith("VmHWM"))
 
 

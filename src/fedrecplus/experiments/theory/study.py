@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, dumps, load_config
-from fedrecplus.data import FileOptions, Ratings, load, split, together
+from fedrecplus.data import FileOptions, Ratings, concatenate, load, split
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, prepare, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.jobs import require_federation
@@ -50,7 +50,7 @@ def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = 
     ratings = load(name, options=FileOptions(**data.get("options", {})))
     fold = data.get("fold")
     if data.get("test"):
-        ratings = together(ratings, load(data["test"], like=ratings))
+        ratings = concatenate(ratings, load(data["test"], like=ratings))
     how = (data.get("folds", 5), config.seed, data.get("split", "random"))
     training, test = (ratings, None) if fold is None else split(ratings, fold, *how)
     if fingerprint(training, test) != data.get("fingerprint"):

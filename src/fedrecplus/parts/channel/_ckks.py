@@ -118,11 +118,11 @@ def decrypt(sums: Sequence[bytes | None], size: int, bits: int, key: Any) -> Int
 
     Noise beyond a quarter of a unit is an error: rounding would then say something about the key.
     """
-    slots, found = FOR_BITS[bits].slots, []
+    slots, chunks = FOR_BITS[bits].slots, []
     for data in sums:
         plain = np.zeros(slots) if data is None else np.array(library().ckks_vector_from(key, data).decrypt())
         whole = np.rint(plain)
         if float(np.abs(plain - whole).max(initial=0.0)) >= 0.25:
             raise ArithmeticError("the noise of a sum of ciphertexts is near half a unit: too many were added")
-        found.append(whole.astype(np.int64))
-    return np.concatenate([np.zeros(0, np.int64), *found])[:size]
+        chunks.append(whole.astype(np.int64))
+    return np.concatenate([np.zeros(0, np.int64), *chunks])[:size]

@@ -141,7 +141,7 @@ class RingVector:
 
     rows: Items | None
     """the items whose rows it spans, ascending; None: all of them"""
-    moves: NDArray[Any]
+    updates: NDArray[Any]
     """rows × columns, unsigned"""
     weights: NDArray[Any]
     """one per row, where they are sent, the statistic, clipped or not, the weight over all, the number of persons"""
@@ -149,17 +149,17 @@ class RingVector:
     def add(self, other: RingVector) -> None:
         """Add a vector that spans no rows beyond these."""
         if other.rows is None or (self.rows is not None and np.array_equal(self.rows, other.rows)):
-            self.moves += other.moves
+            self.updates += other.updates
             self.weights += other.weights
             return
         places = other.rows if self.rows is None else np.searchsorted(self.rows, other.rows)
-        self.moves[places] += other.moves
+        self.updates[places] += other.updates
         self.weights[places] += other.weights[: len(places)]
-        self.weights[len(self.moves) :] += other.weights[len(places) :]
+        self.weights[len(self.updates) :] += other.weights[len(places) :]
 
     def to_bytes(self) -> bytes:
         """Both sections, little-endian; the rows are told apart."""
-        return self.moves.tobytes() + self.weights.tobytes()
+        return self.updates.tobytes() + self.weights.tobytes()
 
 
 def zeros(layout: RingLayout, rows: Items | None = None) -> RingVector:
@@ -175,8 +175,8 @@ def from_bytes(data: bytes, layout: RingLayout, rows: Items | None = None) -> Ri
     if len(data) != layout.bytes_of(count):
         raise ValueError(f"a vector of {count} rows has {layout.bytes_of(count)} bytes, not {len(data)}")
     numbers = count * layout.columns
-    moves = np.frombuffer(data, layout.dtype, numbers).reshape(count, layout.columns)
-    return RingVector(rows, moves, np.frombuffer(data, "<u4", offset=numbers * layout.bits // 8))
+    updates = np.frombuffer(data, layout.dtype, numbers).reshape(count, layout.columns)
+    return RingVector(rows, updates, np.frombuffer(data, "<u4", offset=numbers * layout.bits // 8))
 
 
 def contributors(popularity: NDArray[Any], cohort: int, slack: float = 1.25) -> Items:
@@ -245,10 +245,10 @@ def encode(upload: Upload, encoding: Encoding, key: int | None = None) -> RingVe
     vector = zeros(layout, rows)
     places = upload.items if rows is None else np.searchsorted(rows, upload.items)
     scales, steps = encoding.scales[upload.items], weight * encoding.weight_scale
-    moves = delta * scales[:, None]
+    updates = delta * scales[:, None]
     if encoding.by_chance:
-        moves = np.floor(moves + _draws(upload.items, layout.columns, key))
-    vector.moves[places] = _to_ring(moves, layout.dtype)
+        updates = np.floor(updates + _draws(upload.items, layout.columns, key))
+    vector.updates[places] = _to_ring(updates, layout.dtype)
     if layout.weights:
         vector.weights[places] = _to_ring(np.where(scales > 0, steps, 0.0), "<u4")
     beside = np.append(statistic, encoding.clipped_unit * is_clipped(upload, encoding))
@@ -264,7 +264,7 @@ def decode(total: RingVector, encoding: Encoding) -> Sums:
     """
     layout, scales = encoding.layout, encoding.scales
     count = layout.items
-    signed = total.moves.view(np.dtype(f"<i{layout.bits // 8}")).astype(np.float64)
+    signed = total.updates.view(np.dtype(f"<i{layout.bits // 8}")).astype(np.float64)
     steps = np.divide(1.0, scales, out=np.zeros(count), where=scales > 0)
     weights = total.weights.view("<i4").astype(np.float64)
     overall = float(weights[-2] / encoding.weight_scale)

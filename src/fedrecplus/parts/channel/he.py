@@ -89,8 +89,8 @@ class HomomorphicEncryption(RingChannel[Settings]):
 
         After: Chai, Wang, Chen, Yang 2020
         """
-        found, encoding = encoded(uploads, message, self.settings, seed)
-        vectors, layout = list(found.values()), encoding.layout
+        vectors_of, encoding = encoded(uploads, message, self.settings, seed)
+        vectors, layout = list(vectors_of.values()), encoding.layout
         check_room(len(vectors), layout)
         summed = through_ciphertexts if self.settings.cryptography == "computed" else add_all
         return decode(summed(vectors, layout), encoding), traffic_of(vectors, message, layout)
@@ -122,7 +122,7 @@ def sections(
     size = layout.items if layout.whole else layout.block
     dense = zeros(layout)
     dense.add(vector)
-    signed = dense.moves.view(f"<i{layout.bits // 8}").astype(np.int64)
+    signed = dense.updates.view(f"<i{layout.bits // 8}").astype(np.int64)
     own = range(-(-layout.items // size)) if every or vector.rows is None else np.unique(vector.rows // size).tolist()
     found = {("rows", block): (signed[block * size : (block + 1) * size].ravel(), layout.bits) for block in own}
     return {**found, ("weights", 0): (dense.weights.view("<i4").astype(np.int64), WEIGHT_BITS)}
@@ -131,8 +131,8 @@ def sections(
 def _joined(plain: dict[tuple[str, int], Integers], layout: RingLayout) -> RingVector:
     """The ring vector of decrypted sections."""
     total = zeros(layout)
-    moves = np.concatenate([values for (name, _), values in sorted(plain.items()) if name == "rows"])
-    total.moves[:] = moves.reshape(total.moves.shape).astype(layout.dtype)
+    updates = np.concatenate([values for (name, _), values in sorted(plain.items()) if name == "rows"])
+    total.updates[:] = updates.reshape(total.updates.shape).astype(layout.dtype)
     total.weights[:] = plain["weights", 0].astype("<u4")
     return total
 

@@ -88,9 +88,9 @@ def traffic_of(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence
     """Bytes of public keys, sealed seeds with lists of rows, and masked vectors, without framing."""
     up = down = 0
     for giver, held_by in holders.items():
-        told = KEY_BYTES + SEALED_BYTES + len(layout.to_bits(vectors[giver].rows))
-        up += KEY_BYTES + len(held_by) * (told - KEY_BYTES)
-        down += len(held_by) * told
+        message_bytes = KEY_BYTES + SEALED_BYTES + len(layout.to_bits(vectors[giver].rows))
+        up += KEY_BYTES + len(held_by) * (message_bytes - KEY_BYTES)
+        down += len(held_by) * message_bytes
     for rows in spans(vectors, holders).values():
         up += layout.bytes_of(layout.items if rows is None else len(rows)) + len(layout.to_bits(rows))
     return Traffic(up, down)

@@ -37,8 +37,8 @@ class LinearScores(ClickModel[C]):
 def shares(items: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Weights of a mean over the rows that there are."""
     xp = namespace(items)
-    there = xp.astype(items >= 0, dtype)
-    return there / xp.clip(xp.sum(there, axis=-1)[..., None], 1.0, None)  # type: ignore[no-any-return]
+    present = xp.astype(items >= 0, dtype)
+    return present / xp.clip(xp.sum(present, axis=-1)[..., None], 1.0, None)  # type: ignore[no-any-return]
 
 
 def batches(rows: int, size: int) -> list[slice]:

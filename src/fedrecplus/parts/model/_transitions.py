@@ -75,11 +75,11 @@ class Transitions(Model[Settings]):
         whole = put_rows(zeros((*device.items.shape[:-1], *broadcast.V.shape), E), device.items, part)
         return Trained(device.U, xp.asarray(own_rows(whole, rows.items)))
 
-    def nearness(self, ages: Array, there: NDArray[np.bool_]) -> Array:
+    def nearness(self, ages: Array, present: NDArray[np.bool_]) -> Array:
         """½ exp(−(|s − t| − 1)/τ) of two different choices."""
         xp = namespace(ages)
         apart = xp.abs(ages[..., :, None] - ages[..., None, :])
-        both = there[..., :, None] & there[..., None, :] & (apart > 0)
+        both = present[..., :, None] & present[..., None, :] & (apart > 0)
         return xp.where(both, 0.5 * xp.exp((1.0 - apart) / self.settings.decay), 0.0)  # type: ignore[no-any-return]
 
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:

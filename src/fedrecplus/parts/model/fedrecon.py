@@ -96,7 +96,7 @@ class FedRecon(Model[Settings]):
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """(1, u), with u reconstructed from all ratings."""
-        x, there = rows_of(X, items), namespace(X).astype(items >= 0, X.dtype)
-        u = self.reconstructed(x[..., 1:], there * (ratings - public.mean), there)
+        x, present = rows_of(X, items), namespace(X).astype(items >= 0, X.dtype)
+        u = self.reconstructed(x[..., 1:], present * (ratings - public.mean), present)
         xp = namespace(X)
         return xp.concat([xp.ones_like(u[..., :1]), u], axis=-1)  # type: ignore[no-any-return]

@@ -227,8 +227,8 @@ class Ials(Model[C]):
         if not noisy:
             return np.asarray(step)
         evidence = curvature * ((W + step) @ directions)  # what the sums say of the row as a whole
-        found = (without_noise(evidence, sums.noise, people) / curvature) @ directions.T
-        return scaled(found, public) - W
+        fitted = (without_noise(evidence, sums.noise, people) / curvature) @ directions.T
+        return scaled(fitted, public) - W
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (b_i, constant, popularity, average, content, scaled W_i)."""

@@ -11,7 +11,7 @@ from fedrecplus.parts.privacy._budget import CLIPPED_SHARE, Array, BudgetSetting
 from fedrecplus.parts.privacy._checks import check_claim, check_delta
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, os_words, seeded_gaussian, seeded_words
 from fedrecplus.parts.privacy._statistics import Figures, contribution, figures, sensitivity
-from fedrecplus.parts.privacy._suited import suited
+from fedrecplus.parts.privacy._tuned import tuned_for_budget
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import Key
 
@@ -35,7 +35,7 @@ __all__ = [
     "seeded_gaussian",
     "seeded_words",
     "sensitivity",
-    "suited",
+    "tuned_for_budget",
 ]
 
 B = TypeVar("B", bound=BudgetSettings)

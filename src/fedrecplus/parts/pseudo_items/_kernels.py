@@ -20,18 +20,18 @@ def draw_unrated(wanted: Any, rated: Any, items: int, keys: Any, shares: Any, pa
     """Unrated items in a keyed sequence of draws, for lines of clients. See ``parts/pseudo_items/_sets.py``."""
     for line in range(len(rated)):
         taken, unrated = _unrated(rated, line, items)
-        found, number = np.int64(0), 0
+        count, number = np.int64(0), 0
         if wanted[line] == unrated:
-            found = _take_all(taken, line, chosen)
-        while found < wanted[line]:
+            count = _take_all(taken, line, chosen)
+        while count < wanted[line]:
             unit = to_unit(mix(keys[line], np.uint64(number)))
             by_shares = len(shares) > 0 and number < patience * items
             item = _above(shares, unit) if by_shares else np.int64(unit * items)
             number += 1
             if not taken[item]:
                 taken[item] = True
-                chosen[line, found] = item
-                found += 1
+                chosen[line, count] = item
+                count += 1
 
 
 @kernel
@@ -167,12 +167,12 @@ def _unrated(rated: Any, line: int, items: int) -> Any:
 @inner
 def _take_all(taken: Any, line: int, chosen: Any) -> Any:
     """Choose every item that isn't taken; returns how many there are."""
-    found = np.int64(0)
+    count = np.int64(0)
     for item in range(len(taken)):
         if not taken[item]:
-            chosen[line, found] = item
-            found += 1
-    return found
+            chosen[line, count] = item
+            count += 1
+    return count
 
 
 @inner

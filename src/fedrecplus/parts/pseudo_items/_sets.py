@@ -93,8 +93,8 @@ def fall_on(draws: Items, units: Array, items: int, shares: Array | None) -> Ite
     evenly = xp.astype(units * items, xp.int64)
     if shares is None:
         return evenly  # type: ignore[no-any-return]
-    found = xp.searchsorted(like(shares, units), units, side="right")
-    return xp.where(draws < PATIENCE * items, found, evenly)  # type: ignore[no-any-return]
+    places = xp.searchsorted(like(shares, units), units, side="right")
+    return xp.where(draws < PATIENCE * items, places, evenly)  # type: ignore[no-any-return]
 
 
 def first_of_each(values: Items) -> NDArray[np.bool_]:

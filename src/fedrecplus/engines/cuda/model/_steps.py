@@ -31,7 +31,7 @@ def train_clients(
     U: tl.tensor,
     moved_U: tl.tensor,
     trained: tl.tensor,
-    how: tl.tensor,
+    constants: tl.tensor,
     step: tl.tensor,
     step_sizes: tl.tensor,
     weighing: tl.tensor,
@@ -68,14 +68,14 @@ def train_clients(
     n = rated
     if PSEUDO:
         n += tl.load(pseudo_indptr + client + 1) - pseudo_first
-    mean, rate, decay = tl.load(how), tl.load(how + 1), tl.load(how + 2)
+    mean, rate, decay = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
     j = tl.arange(0, ROWS)
     c = tl.arange(0, COLUMNS)
     row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
-    there = j < n
+    present = j < n
     row = row.to(tl.int32)
     places = row[:, None] * COLUMNS + c[None, :]
-    before = tl.load(V + places, mask=there[:, None], other=0.0)
+    before = tl.load(V + places, mask=present[:, None], other=0.0)
     own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
     bias = tl.load(U + client * (width + 1) + width)
     learn = tl.load(trained + c, mask=c < width, other=0.0)
@@ -84,7 +84,7 @@ def train_clients(
     if RATED_ONLY:
         used = rated
     used_rows = used.to(before.dtype)
-    target = tl.where(there, rating - mean, 0.0)
+    target = tl.where(present, rating - mean, 0.0)
     keep = 1.0 - rate * decay
     shrink = keep * 0.0 + 1.0
     rows = before
@@ -92,7 +92,7 @@ def train_clients(
     for _ in range(epochs):
         e = target - dots
         if BIASES:
-            e = tl.where(there, e - bias, 0.0)
+            e = tl.where(present, e - bias, 0.0)
         if RATED_ONLY:
             e = tl.where(j < used, e, 0.0)
         pull = shrink * tl.sum(e[:, None] * rows, axis=0)
@@ -100,7 +100,7 @@ def train_clients(
         dots = shrink * tl.sum(rows * own[None, :], axis=1)
         if BIASES:
             bias = move_user(bias, learn_bias, tl.sum(e, axis=0), used_rows, rate, decay)
-            e = tl.where(there, target - bias - dots, 0.0)
+            e = tl.where(present, target - bias - dots, 0.0)
         else:
             e = target - dots
         if SCALED:
@@ -115,13 +115,13 @@ def train_clients(
         row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
         row = row.to(tl.int32)
         places = row[:, None] * COLUMNS + c[None, :]
-        before = tl.load(V + places, mask=there[:, None], other=0.0)
+        before = tl.load(V + places, mask=present[:, None], other=0.0)
     if SCALED:
         rows = shrink * rows
     moved = rows - before
     if KEEP:
         tl.store(table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], moved)
-        tl.store(numbers + at * ROWS + j, tl.where(there, row, -1).to(tl.int32))
+        tl.store(numbers + at * ROWS + j, tl.where(present, row, -1).to(tl.int32))
     else:
         summed = n
         if SUM_RATED:
@@ -153,7 +153,7 @@ def train_long(
     U: tl.tensor,
     moved_U: tl.tensor,
     trained: tl.tensor,
-    how: tl.tensor,
+    constants: tl.tensor,
     table: tl.tensor,
     numbers: tl.tensor,
     epochs: tl.tensor,
@@ -176,7 +176,7 @@ def train_long(
     used = n
     if RATED_ONLY:
         used = rated
-    mean, rate, decay = tl.load(how), tl.load(how + 1), tl.load(how + 2)
+    mean, rate, decay = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
     c = tl.arange(0, COLUMNS)
     block = tl.arange(0, BLOCK)
     own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)

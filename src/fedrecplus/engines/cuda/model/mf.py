@@ -42,25 +42,25 @@ class CardSteps(NamedTuple):
     """whether rows may be kept divided by (1 − η_L λ)^k"""
 
 
-def train(some: Round) -> tuple[CardSums, Any]:
+def train(card_round: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; everybody's U besides."""
-    steps, sums = steps_of(some.problem, some.message), some.sums()
-    V, U, moved_U = tables_of(some)
-    for each in some.classes:
+    steps, sums = steps_of(card_round.problem, card_round.message), card_round.sums()
+    V, U, moved_U = tables_of(card_round)
+    for each in card_round.classes:
         if _fused(each, V, sums):
-            train_at_once(each, some.rows, steps, V, U, moved_U, sums)
+            train_at_once(each, card_round.rows, steps, V, U, moved_U, sums)
         else:
             for part in each.parts(NUMBERS_AT_ONCE // (each.rows * V.shape[1])):
-                _train_apart(part, some.rows, steps, V, U, moved_U, sums)
-    if not sums.how.distances and any(_fused(each, V, sums) for each in some.classes):
-        sums.per_item += some.row_counts([each for each in some.classes if _fused(each, V, sums)])
+                _train_apart(part, card_round.rows, steps, V, U, moved_U, sums)
+    if not sums.weighing.distances and any(_fused(each, V, sums) for each in card_round.classes):
+        sums.per_item += card_round.row_counts([each for each in card_round.classes if _fused(each, V, sums)])
     return sums, CardArray(moved_U)
 
 
-def tables_of(some: Round) -> tuple[Tensor, Tensor, Tensor]:
+def tables_of(card_round: Round) -> tuple[Tensor, Tensor, Tensor]:
     """V, U, and where the trained U go."""
-    U = to_card(some.private.U)
-    return padded(to_card(some.message.V)), U, U.clone()
+    U = to_card(card_round.private.U)
+    return padded(to_card(card_round.message.V)), U, U.clone()
 
 
 def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
@@ -84,7 +84,7 @@ def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
 
 def _fused(each: SizeClass, V: Tensor, sums: CardSums) -> bool:
     """Whether the updates of a size class are added up as they are made."""
-    return _in_registers(each, V) and not sums.deterministic and not sums.how.in_steps
+    return _in_registers(each, V) and not sums.deterministic and not sums.weighing.in_steps
 
 
 def _in_registers(each: SizeClass, V: Tensor) -> bool:
@@ -132,7 +132,7 @@ def _train_apart(
         )  # fmt: skip
     rated = rows.ratings.counts(pseudo=False)[each.clients]
     all_rows = rows.ratings.counts(pseudo=rows.has_pseudo)[each.clients]
-    sums.add(each.clients, numbers, moved, rated, rated if sums.how.rated_rows_only else all_rows)
+    sums.add(each.clients, numbers, moved, rated, rated if sums.weighing.rated_rows_only else all_rows)
 
 
 def _launch(
@@ -154,7 +154,7 @@ def _launch(
         rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, sums.step,
         sums.step_sizes, sums.numbers, table, sums.per_item, numbers, weights, steps.epochs, sums.width,
         ROWS=each.rows, COLUMNS=V.shape[1], BIASES=steps.biases, SCALED=steps.scaled, AGAIN=True,
-        RATED_ONLY=steps.rated_only, SUM_RATED=sums.how.rated_rows_only,
-        DISTANCES=sums.how.distances and not keep, WHICH=sums.how.rows, KEEP=keep, PSEUDO=rows.has_pseudo,
+        RATED_ONLY=steps.rated_only, SUM_RATED=sums.weighing.rated_rows_only,
+        DISTANCES=sums.weighing.distances and not keep, WHICH=sums.weighing.rows, KEEP=keep, PSEUDO=rows.has_pseudo,
         **_shape(each.rows * V.shape[1], V),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from fedrecplus.arrays import section
 
 
 @section
-def moves(
+def row_updates(
     rows: Any,
     n: int,
     epochs: int,
@@ -73,5 +73,5 @@ def add(weight: float, rows: Any, n: int, moved: Any, total: Any) -> None:
 
 
 def left_by_decay(V: Any, rate: float, decay: float, epochs: int) -> Any:
-    """What K steps of decay alone move each row of V by: (keep^K − 1) V. The rest of Δ is in ``moves``."""
+    """What K steps of decay alone move each row of V by: (keep^K − 1) V. The rest of Δ is in ``row_updates``."""
     return (((1.0 - rate * decay) ** epochs - 1.0) * V.astype(np.float64)).astype(V.dtype)

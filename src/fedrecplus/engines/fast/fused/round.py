@@ -29,7 +29,7 @@ _products = _columns.products
 _pull = _columns.pull_on_user
 _move_user = _columns.move_user
 _local_epochs = _epochs.local_epochs
-_moves = _updates.moves
+_row_updates = _updates.row_updates
 _distance = _updates.distance
 _add = _updates.add
 
@@ -59,19 +59,24 @@ def serves(model: Model[Any]) -> bool:
 
 
 def train(
-    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
+    problem: Problem,
+    private: PrivateState,
+    message: Broadcast,
+    pseudo: PseudoRows,
+    weighing: Weighing,
+    clients: Clients,
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; returns everybody's U besides."""
     V, U, steps, rows = message.V, private.U.copy(), steps_of(problem, message), pseudo.rows(problem)
     counts, left = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr), _left(message.V, steps)
     nothing = np.zeros((0, V.shape[1]), V.dtype)
-    target = FusedTarget.of(left, message.last_step) if how.distances else FusedTarget.of(nothing, nothing)
+    target = FusedTarget.of(left, message.last_step) if weighing.distances else FusedTarget.of(nothing, nothing)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
         total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(counts[part].max())
         scratch = EpochScratch.of(V, steps, largest)
         moved = np.empty((largest, V.shape[1]), V.dtype)  # each client's in turn
-        weight = train_clients(part, rows, scratch, steps, how, target, V, U, moved, total, per_item)
+        weight = train_clients(part, rows, scratch, steps, weighing, target, V, U, moved, total, per_item)
         return total, per_item, float(weight)
 
     sums = add_up(on_threads(work, chunks(clients, counts, len(V))), V, len(clients))
@@ -80,9 +85,9 @@ def train(
 
 def predict(problem: Problem, device: Device, message: Broadcast, items: Any, steps: int) -> NDArray[Any]:
     """Predictions of a batch of clients, after so many more U steps over their rated rows."""
-    V, how, predicted = message.V, steps_of(problem, message), np.zeros(items.shape, message.V.dtype)
-    scratch = EpochScratch.of(V, how, device.items.shape[1])
-    predict_longer(device.items, device.ratings, items, device.U, V, steps, how, scratch, predicted)
+    V, local, predicted = message.V, steps_of(problem, message), np.zeros(items.shape, message.V.dtype)
+    scratch = EpochScratch.of(V, local, device.items.shape[1])
+    predict_longer(device.items, device.ratings, items, device.U, V, steps, local, scratch, predicted)
     return predicted
 
 
@@ -114,7 +119,7 @@ def train_clients(
     rows: Any,
     scratch: Any,
     steps: Any,
-    how: Any,
+    weighing: Any,
     target: Any,
     V: Any,
     U: Any,
@@ -155,16 +160,16 @@ def train_clients(
         )
         for c in range(width):
             U[client, c] = own[c]
-        if how.rated_rows_only:  # pseudo rows shall not count
+        if weighing.rated_rows_only:  # pseudo rows shall not count
             n = rated
-        _moves(numbers, n, epochs, fades, errors, pushes, not how.distances, moved, total)
+        _row_updates(numbers, n, epochs, fades, errors, pushes, not weighing.distances, moved, total)
         weight = 1.0
-        if how.distances:
+        if weighing.distances:
             distance, own_step = _distance(apart, numbers, n, moved), 0.0
             for j in range(n):
                 distance += apart_sizes[numbers[j]]
                 own_step += step_sizes[numbers[j]]
-            weight = weight_at(distance, own_step, n, how, target.whole_step)
+            weight = weight_at(distance, own_step, n, weighing, target.whole_step)
             _add(weight, numbers, n, moved, total)
         all_weights += weight
         for j in range(n):

@@ -176,13 +176,13 @@ def with_refusals(
     rows: Mapping[int, Items | None], vanish: Mapping[int, str], layout: RingLayout, settings: Settings
 ) -> dict[int, str]:
     """Who vanishes, and who refuses to unmask because too few survivors span one of its rows."""
-    found, fewest = dict(vanish), settings.fewest_contributors
+    outcome, fewest = dict(vanish), settings.fewest_contributors
     before = senders_of(rows.values(), layout)
     after = senders_of((each for client, each in rows.items() if vanish.get(client) in (None, "reveal")), layout)
     if before is not None and after is not None:
         few = too_few(before, after, fewest)
-        found |= {client: "reveal" for client, each in rows.items() if client not in vanish and few[each].any()}
-    return found
+        outcome |= {client: "reveal" for client, each in rows.items() if client not in vanish and few[each].any()}
+    return outcome
 
 
 def server_options(settings: Settings, honest: float = 0.0) -> ServerOptions:

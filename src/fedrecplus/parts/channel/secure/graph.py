@@ -41,9 +41,9 @@ def plan(cohort: int, corrupted: float, dropout: float, pinned: bool = False, sp
     """
     if sparse and cohort >= LEAST_SPARSE:
         for k in range(4, cohort - 1, 2):
-            found = _sparse(cohort, corrupted, dropout, k, pinned)
-            if found is not None:
-                return found
+            graph = _sparse(cohort, corrupted, dropout, k, pinned)
+            if graph is not None:
+                return graph
     k = cohort - 1
     return GraphPlan(k, min(max(least_threshold(k, pinned), math.ceil(corrupted * cohort) + 1), k), True)
 

@@ -19,19 +19,19 @@ def add_mask(vector: RingVector, key: bytes, layout: RingLayout, shared: Items |
     A key makes one mask, so the counter starts at 0. The sections follow each other in the stream.
     """
     combine = np.subtract if minus else np.add
-    count = len(vector.moves) if shared is None else len(shared)
+    count = len(vector.updates) if shared is None else len(shared)
     data = stream(key, layout.bytes_of(count))
     cut = count * layout.columns * layout.bits // 8
-    moves = data[:cut].view(layout.dtype).reshape(count, layout.columns)
+    updates = data[:cut].view(layout.dtype).reshape(count, layout.columns)
     weights = data[cut:].view("<u4")
     if shared is None or (vector.rows is not None and len(shared) == len(vector.rows)):
-        combine(vector.moves, moves, out=vector.moves)
+        combine(vector.updates, updates, out=vector.updates)
         combine(vector.weights, weights, out=vector.weights)
         return
     places = shared if vector.rows is None else np.searchsorted(vector.rows, shared)
-    vector.moves[places] = combine(vector.moves[places], moves)
+    vector.updates[places] = combine(vector.updates[places], updates)
     vector.weights[places] = combine(vector.weights[places], weights[:count])
-    tail = vector.weights[len(vector.moves) :]
+    tail = vector.weights[len(vector.updates) :]
     combine(tail, weights[count:], out=tail)
 
 

@@ -188,14 +188,14 @@ def cut(data: bytes, pieces: int, size: int) -> list[bytes]:
 def advertisements(message: Neighbourhood, rows_bytes: int, signed: bool) -> dict[int, Advertisement]:
     """Neighbour → what it advertised."""
     size = NUMBER_BYTES + 2 * KEY_BYTES + rows_bytes + SIGNATURE_BYTES * signed
-    found: dict[int, Advertisement] = {}
+    advertisements: dict[int, Advertisement] = {}
     for record in cut(message.records, len(message.records) // size, size):
         sender, keys, rest = record[:NUMBER_BYTES], record[NUMBER_BYTES:], record[NUMBER_BYTES + 2 * KEY_BYTES :]
         number = to_number(sender)
-        if found and number <= max(found):
+        if advertisements and number <= max(advertisements):
             raise Refused("neighbours stand twice or out of order in the neighbourhood")
-        found[number] = Advertisement(
+        advertisements[number] = Advertisement(
             VERSION, message.session, sender, keys[:KEY_BYTES], keys[KEY_BYTES : 2 * KEY_BYTES],
             rest[:rows_bytes], rest[rows_bytes:],
         )  # fmt: skip
-    return found
+    return advertisements

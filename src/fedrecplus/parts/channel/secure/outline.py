@@ -41,8 +41,8 @@ def outline(
         joined = graph.everybody(clients) if plan.complete else graph.ring(clients, plan.neighbours, shuffle)
         near = _among(joined, shared)
         _check(plan, joined, shared, summed, vanish)
-    hello, told, sealed = _fixed_sizes(plan, len(clients), layout.rows_bytes)
-    up, down = hello * len(clients) + sealed * len(shared), told * len(shared)
+    hello, survivors_bytes, sealed = _fixed_sizes(plan, len(clients), layout.rows_bytes)
+    up, down = hello * len(clients) + sealed * len(shared), survivors_bytes * len(shared)
     for client in summed:
         up += _masked_size(layout.bytes_of(rows[client]))
         down += _inbox_size(plan.neighbours, near[client])
@@ -71,10 +71,10 @@ def _check(
             _need(answering[client], plan.threshold, f"gave a share of the mask key of client {client}")
 
 
-def _among(joined: Mapping[int, Sequence[int]], some: Sequence[int]) -> dict[int, int]:
+def _among(joined: Mapping[int, Sequence[int]], contributors: Sequence[int]) -> dict[int, int]:
     """How many of each client's neighbours are among some clients."""
-    there = frozenset(some)
-    return {client: sum(other in there for other in others) for client, others in joined.items()}
+    present = frozenset(contributors)
+    return {client: sum(other in present for other in others) for client, others in joined.items()}
 
 
 def _need(count: int, least: int, what: str) -> None:

@@ -67,7 +67,7 @@ class SecureServer:
         self.consents: dict[int, bytes] = {}
         self.unmasking = Unmasking()
         self._seen: dict[tuple[str, int], bytes] = {}
-        self.told: dict[int, bytes] = {}
+        self.survivor_messages: dict[int, bytes] = {}
         self.probe = keys.private_key(secrets.token_bytes(KEY_BYTES))
         """agrees with every sound public key"""
 
@@ -113,8 +113,8 @@ class SecureServer:
 
     def senders(self, among: Iterable[int] | None = None) -> Items | None:
         """Of every row, how many clients span it; None where everybody spans all."""
-        some = self.adverts if among is None else among
-        return senders_of((self.layout.from_bits(self.adverts[client].rows) for client in some), self.layout)
+        senders = self.adverts if among is None else among
+        return senders_of((self.layout.from_bits(self.adverts[client].rows) for client in senders), self.layout)
 
     @property
     def waiting_for(self) -> frozenset[int]:

@@ -161,8 +161,8 @@ def _inverses(values: Sequence[int]) -> list[int]:
     before = [1]
     for value in values:
         before.append(before[-1] * value % PRIME)
-    inverse, found = pow(before[-1], -1, PRIME), []
+    inverse, inverses = pow(before[-1], -1, PRIME), []
     for place in range(len(values) - 1, -1, -1):
-        found.append(inverse * before[place] % PRIME)
+        inverses.append(inverse * before[place] % PRIME)
         inverse = inverse * values[place] % PRIME
-    return found[::-1]
+    return inverses[::-1]

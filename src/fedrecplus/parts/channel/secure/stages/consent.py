@@ -97,7 +97,7 @@ def take(server: SecureServer, sender: int, data: bytes) -> None:
     """A survivor's signature."""
     message = sent_by(unpack(Consent, data, server.session), sender)
     assert server.pinned is not None
-    signed = keys.signed_survivors(server.told[sender], (sender, *server.neighbours[sender]))
+    signed = keys.signed_survivors(server.survivor_messages[sender], (sender, *server.neighbours[sender]))
     keys.verify(server.pinned[sender], message.signature, b"survivors", signed, sender)
     server.consents[sender] = message.signature
 

@@ -49,7 +49,7 @@ def answer(client: SecureClient, inbox: bytes, vector: RingVector, context: byte
     context += keys.cohort_context(unpack(Neighbourhood, state.neighbourhood, state.session).everybody)
     client.once("mask", inbox + vector.to_bytes() + context)
     state.inbox, client.shares = inbox, plain
-    masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())
+    masked = RingVector(vector.rows, vector.updates.copy(), vector.weights.copy())
     add_mask(masked, keys.mask_key(client.secrets.of(b"self mask"), state.session), layout, None)
     private = client.secrets.private(b"mask key")
     for other, advert in client.neighbours().items():
@@ -93,8 +93,8 @@ def close(server: SecureServer) -> dict[int, bytes]:
     for client in server.survivors:
         near = sorted((client, *server.neighbours[client]))
         alive = to_bits(other in server.vectors for other in near)
-        server.told[client] = pack(Survivors(VERSION, server.session, count, alive))
-    return dict(server.told)
+        server.survivor_messages[client] = pack(Survivors(VERSION, server.session, count, alive))
+    return dict(server.survivor_messages)
 
 
 def _complaint(server: SecureServer, data: bytes) -> Complaint | None:

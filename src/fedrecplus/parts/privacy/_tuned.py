@@ -71,7 +71,7 @@ _FEWEST = 8000.0
 """the least signal at which a table of choices is worth its part of the budget"""
 
 
-def suited(epsilon: float, delta: float, clients: int, *, choices: bool = False) -> dict[str, Any]:
+def tuned_for_budget(epsilon: float, delta: float, clients: int, *, choices: bool = False) -> dict[str, Any]:
     """The settings of the row that was tuned at the nearest signal, and the model that has them.
 
     Where lists are to follow ``choices`` and the signal is large enough for a table of them, that of both tables.

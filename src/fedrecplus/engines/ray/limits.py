@@ -10,17 +10,17 @@ from fedrecplus.parts.channel import SummingChannel
 INSIDE = ("fast", "cuda", "reference")
 
 
-def check_suited(config: Config) -> None:
+def check_runs_on_shards(config: Config) -> None:
     """Refuse what needs more of all clients than a sum; the error says why."""
     if config.cluster.engine not in INSIDE:
         raise unknown_name("cluster.engine", config.cluster.engine, INSIDE)
-    how, channel = config.aggregation, config.channel
-    if isinstance(how, RobustAggregation):
+    rule, channel = config.aggregation, config.channel
+    if isinstance(rule, RobustAggregation):
         raise UserError(
-            f"engine=ray adds up shard by shard, and aggregation.rule={how.rule} compares single uploads of everybody",
+            f"engine=ray adds up shard by shard, and aggregation.rule={rule.rule} compares single uploads of everybody",
             "set engine=fast, or aggregation.rule=uniform or wasserstein",
         )
-    if how.against_mean:
+    if rule.against_mean:
         raise UserError(
             "engine=ray sees uploads once, and aggregation.global_step=mean weighs them by what they add up to",
             "set engine=fast, or aggregation.global_step=last",
