@@ -26,8 +26,7 @@ from fedrecplus.data.synthetic.truth import SyntheticOptions
 from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.engines.ray import RayEngine, connection as ray_connection
 from fedrecplus.engines.ray.addition import Addition
-from fedrecplus.engines.ray.cluster import slow_workers
-from fedrecplus.engines.ray.overview import cluster_overview
+from fedrecplus.engines.ray.cluster import cluster_overview, slow_workers
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import assign
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
+from fedrecplus.experiments.wrapped_engine import WrappedEngine
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.rounds import divide, weighted_sum
 
@@ -26,12 +26,11 @@ ALIGNMENT = 0.5
 """α, the share of the mean of first steps"""
 
 
-class FedEbaEngine(Engine):
+class FedEbaEngine(WrappedEngine):
     """Rounds in which each client also tells its loss."""
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(np.dtype(engine.dtype).name)
-        self.engine = engine
+        super().__init__(engine)
         self.losses = np.zeros(0)
         """of every client that took part last, where the round began"""
         self.first: list[Upload] = []
@@ -89,13 +88,3 @@ class FedEbaEngine(Engine):
         counts = np.maximum(np.diff(ratings.indptr), 1)
         losses: Array = 0.5 * np.bincount(client, weights=e**2, minlength=ratings.clients) / counts
         return losses
-
-    def item_sets(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> dict[int, NDArray[np.int64]]:
-        """See ``Engine.item_sets``."""
-        return self.engine.item_sets(problem, private, message, clients)
-
-    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
-        """See ``Engine.user_weights``."""
-        return self.engine.user_weights(problem, private, X)

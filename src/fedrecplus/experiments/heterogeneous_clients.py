@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.data import STANDARD_HIGH, Ratings
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
 from fedrecplus.experiments.fedeba import FedEbaEngine
+from fedrecplus.experiments.wrapped_engine import WrappedEngine
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.randomness import keys, normal, subkey, uniform
@@ -115,24 +116,6 @@ class SkewedProblem(Problem):
         often = LEAST_OFTEN ** uniform(subkey(self.config.seed, "participation"), able)
         here = able[uniform(subkey(self.config.seed, "skewed", round_number), able) < often]
         return here if len(here) else able[:1]
-
-
-class WrappedEngine(Engine):
-    """Another engine's rounds, of which some things are done otherwise."""
-
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(np.dtype(engine.dtype).name)
-        self.engine = engine
-
-    def item_sets(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> dict[int, NDArray[np.int64]]:
-        """See ``Engine.item_sets``."""
-        return self.engine.item_sets(problem, private, message, clients)
-
-    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
-        """See ``Engine.user_weights``."""
-        return self.engine.user_weights(problem, private, X)
 
 
 class AttackedEngine(WrappedEngine):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.heterogeneous_clients import WrappedEngine
+from fedrecplus.experiments.wrapped_engine import WrappedEngine
 from fedrecplus.parts.model.mf import Mf
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import sums_of

@@ -79,7 +79,10 @@ def _batches(card_round: Round, message: Broadcast, U: Tensor) -> Iterator[CardB
         known, clients = card_round.rows.ratings, part.clients
         rated, present = (known.counts(pseudo)[clients] for pseudo in (False, card_round.rows.has_pseudo))
         is_rated = torch.arange(items.shape[1], device=DEVICE)[None, :] < rated[:, None]
-        secrets, step = card_round.problem.secrets[clients.cpu().numpy()], card_round.problem.ratings.scale.standard_step
+        secrets, step = (
+            card_round.problem.secrets[clients.cpu().numpy()],
+            card_round.problem.ratings.scale.standard_step,
+        )
         ages = None if known.ages is None else table_of_rows(known.in_order, part, pseudo=False)[1]
         held: Any = (clients, torch.where(is_rated, items, NOTHING), ratings, step, U[clients], secrets, None, ages)
         rows: Any = (items, ratings, is_rated)

@@ -21,9 +21,8 @@ from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import Cluster
-from fedrecplus.engines.ray.limits import check_runs_on_shards
 from fedrecplus.engines.ray.private import ShardedPrivate, kept_places
-from fedrecplus.engines.ray.setup import first_clients, setup_of
+from fedrecplus.engines.ray.setup import check_runs_on_shards, first_clients, setup_of
 from fedrecplus.engines.ray.worker import Look, Place, ShardOutcome, ShardView
 from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState, RoundReport, SimulationState
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
