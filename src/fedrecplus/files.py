@@ -25,11 +25,11 @@ _REMEDY = "choose a place that can be written to"
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder in which no file could be made, whether it is there yet or not. Leaves nothing behind."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not there.is_dir():
-        raise UserError(f"{there} is a file", "give a place in a folder")
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not existing.is_dir():
+        raise UserError(f"{existing} is a file", "give a place in a folder")
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise UserError(f"{folder} can't be written to: {error.strerror or error}", _REMEDY) from None

@@ -131,18 +131,18 @@ def _ablate(
     ratings: Ratings, wanted: Sequence[tuple[str, Config, tuple[str, ...]]], folds: int, workers: int, out: Path | None
 ) -> tuple[dict[str, Any], str, str]:
     """Run and show the studies; their JSON, CSV and Markdown."""
-    found = []
+    results = []
     for study, config, vary in wanted:
         count = folds * len(grids.grid(config, grids.parse_vary(vary, config)))
-        how: dict[str, Any] = {"study": study, "folds": folds, "workers": workers, "out": out and out / study}
+        options: dict[str, Any] = {"study": study, "folds": folds, "workers": workers, "out": out and out / study}
         kept = "nothing is kept of an unfinished study but run folders in --out"
         with stop_on_interrupt(kept) as stop, show_jobs(f"{study} on {ratings.name}", count) as shown:
-            found.append(grids.ablate(ratings, config, vary, **how, monitor=Monitor(*shown, stop)))
-    for each in found:
+            results.append(grids.ablate(ratings, config, vary, **options, monitor=Monitor(*shown, stop)))
+    for each in results:
         title = f"{each.study}: {each.algorithm} on {each.dataset}"
         show_table(*grids.table(each), title, spare=("RMSE, 95 % interval", "NMSE"))
-    content = {"kind": "ablation", "studies": [each.to_dict() for each in found]}
-    return content, "".join(map(grids.to_csv, found)), "\n".join(map(grids.to_markdown, found))
+    content = {"kind": "ablation", "studies": [each.to_dict() for each in results]}
+    return content, "".join(map(grids.to_csv, results)), "\n".join(map(grids.to_markdown, results))
 
 
 def _heterogeneity(

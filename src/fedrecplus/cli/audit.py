@@ -150,17 +150,17 @@ def audit_command(
     _ = extent.chosen  # misspellings are found before anything is trained
     sizes = _sizes(cohort)
     configs = _configs(names_in(algorithms), (channel, rows_sent), settings or [], seed, allow or ())
-    found = audit_cases(configs)  # what can't be audited is found before data is fetched
+    cases = audit_cases(configs)  # what can't be audited is found before data is fetched
     ratings = load_with_bar(dataset, options)
     training, test = split(ratings, fold, seed=seed or 0)
     from_file = None if published is None else read_in_file(published, ratings, training)
     if sizes:
-        found = audit_cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
+        cases = audit_cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
     if second is not None:
         joined(second, training)  # other items are found before anything is trained
-    shown = _shown_by_canaries(found, training, canaries)
-    with _bars(found) as tell:
-        rows = run_cases(found, training, test, extent, workers, tell)
+    shown = _shown_by_canaries(cases, training, canaries)
+    with _bars(cases) as tell:
+        rows = run_cases(cases, training, test, extent, workers, tell)
     _show(rows, training.name, details)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
     content |= {"control": control.value, "canaries": shown, "published": from_file}
@@ -169,7 +169,7 @@ def audit_command(
     for label, bound in shown.items():
         say(textwrap.fill(f"{label}: {canary_sentence(bound)}", _WIDTH, subsequent_indent="  "))
     content["knowing"] = None if second is None else second.name
-    content["configs"] = {case.label: dumps(case.config) for case in found}
+    content["configs"] = {case.label: dumps(case.config) for case in cases}
     content["made"] = watch.made(seed or 0)
     write_json_to(json_file, content)
     if html_file:
@@ -203,15 +203,15 @@ def _show(rows: Sequence[Row], dataset: str, details: bool) -> None:
         say("\nEvery attack: --details. All figures: --json FILE.")
 
 
-def _shown_by_canaries(found: Sequence[AuditCase], training: Ratings, canaries: int) -> dict[str, Any]:
+def _shown_by_canaries(cases: Sequence[AuditCase], training: Ratings, canaries: int) -> dict[str, Any]:
     """By case, what canaries show of the claimed ε; nothing where none are asked for."""
     if not canaries:
         return {}
-    if not any(claims_epsilon(case.config) for case in found):
+    if not any(claims_epsilon(case.config) for case in cases):
         raise UserError("--canaries: no scheme here claims an ε", "add --set privacy.rule=central, or leave it out")
     return {
         case.label: audited_by_canaries(prepare(training, case.config), canaries)
-        for case in found
+        for case in cases
         if claims_epsilon(case.config)
     }
 
@@ -251,7 +251,7 @@ def _configs(
 
 
 @contextlib.contextmanager
-def _bars(found: Sequence[AuditCase]) -> Iterator[Tell]:
+def _bars(cases: Sequence[AuditCase]) -> Iterator[Tell]:
     """A bar per case in a terminal; elsewhere a line per case when it is done."""
     console = plain_console(stderr=True)
     columns = (
@@ -261,7 +261,7 @@ def _bars(found: Sequence[AuditCase]) -> Iterator[Tell]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks: dict[str, TaskID] = {case.label: bars.add_task(case.label, total=1.0, what="") for case in found}
+        tasks: dict[str, TaskID] = {case.label: bars.add_task(case.label, total=1.0, what="") for case in cases}
 
         def tell(case: AuditCase, what: str, share: float) -> None:
             bars.update(tasks[case.label], completed=share, what=what)

@@ -84,13 +84,13 @@ def _run(benchmark: Benchmark, seeds: list[int], data: Path | None, only: list[s
     for name in only:
         if name not in known:
             raise unknown_name("system", name, known)
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_system: dict[str, list[dict[str, Any]]] = {}
     for seed in seeds:
         task = task_of(benchmark, seed, data)
         for name in only or known:
             tell(f"{benchmark.name}, seed {seed}: {name}")
-            found.setdefault(name, []).append(known[name](task))
-    return {name: mean_rows(rows) for name, rows in found.items()}
+            by_system.setdefault(name, []).append(known[name](task))
+    return {name: mean_rows(rows) for name, rows in by_system.items()}
 
 
 def table_of(benchmark: Benchmark, rows: dict[str, dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
@@ -130,8 +130,8 @@ def _renew(page: Path, benchmark: Benchmark, done: dict[str, Any], others: list[
     parts += [*choices, f"{origin}.\n", *([markdown_table(*published_table(others))] if others else [])]
     section = "\n".join([before, *parts, after])
     pattern = re.compile(f"{re.escape(before)}.*?{re.escape(after)}", re.S)
-    found = pattern.search(text)
-    renewed = f"{text.rstrip()}\n\n{section}\n" if found is None else text.replace(found[0], section)
+    block = pattern.search(text)
+    renewed = f"{text.rstrip()}\n\n{section}\n" if block is None else text.replace(block[0], section)
     write_text(page, renewed)
 
 

@@ -49,7 +49,7 @@ def status(
 ) -> None:
     """Show a cluster's machines, its workers, and which of them are slow."""
     check_file_place(json_file)
-    found = cluster_overview(address)
+    overview = cluster_overview(address)
     machines = [
         [
             one["address"],
@@ -58,7 +58,7 @@ def status(
             f"{one['memory GB']:.1f}",
             f"{one['object store GB']:.1f}",
         ]
-        for one in found["machines"]
+        for one in overview["machines"]
     ]
     show_table(["machine", "cores", "cards", "GB", "GB for objects"], machines)
     workers = [
@@ -72,7 +72,7 @@ def status(
             f"{one['peak GB']:.2f}",
             f"{one['at']}{', slow' if one['slow'] else ''}",
         ]
-        for one in found["workers"]
+        for one in overview["workers"]
     ]
     if workers:
         show_table(
@@ -80,4 +80,4 @@ def status(
         )
     else:
         say("no training runs on it")
-    write_json_to(json_file, found)
+    write_json_to(json_file, overview)

@@ -112,7 +112,7 @@ def compare_command(
     watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
     fewest = min(ratings.clients for ratings in sets)
     configs = [changes.for_people(one, fewest) if _trains(one) else one for one in configs]
-    how: dict[str, Any] = {
+    study_options: dict[str, Any] = {
         "seed": seed or 0,
         "baseline": baseline,
         "workers": workers,
@@ -120,14 +120,14 @@ def compare_command(
         "overwrite": overwrite,
         "split": way,
     }
-    comparisons = compare_with_bars(sets, configs, out, folds=folds, **how)
+    comparisons = compare_with_bars(sets, configs, out, folds=folds, **study_options)
     for comparison in comparisons:
         show_comparison(comparison, details)
     write_reports(comparisons, watch.made(seed or 0), out, json_file, csv_file, markdown_file)
 
 
 def compare_with_bars(
-    sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds: int = 5, **how: Any
+    sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds: int = 5, **options: Any
 ) -> list[Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
@@ -136,8 +136,10 @@ def compare_with_bars(
     for ratings in sets:
         place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
         with stop_on_interrupt(hint) as stop, show_jobs(ratings.name, count) as (progress, done):
-            found = compare(ratings, configs, out=place, folds=folds, monitor=Monitor(progress, done, stop), **how)
-        comparisons.append(found)
+            comparison = compare(
+                ratings, configs, out=place, folds=folds, monitor=Monitor(progress, done, stop), **options
+            )
+        comparisons.append(comparison)
     return comparisons
 
 

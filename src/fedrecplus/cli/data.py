@@ -92,14 +92,14 @@ def shard(
     workers isn't.
     """
     name, _, settings = data.partition(":")
-    how: dict[str, Any] = {"folds": folds, "seed": seed or 0, "overwrite": overwrite}
+    shard_options: dict[str, Any] = {"folds": folds, "seed": seed or 0, "overwrite": overwrite}
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bar()) if sys.stderr.isatty() else None
         if name == SYNTHETIC and split_by is None:
-            folder = shard_synthetic(SyntheticOptions.parse(settings), out, shards, **how, progress=progress)
+            folder = shard_synthetic(SyntheticOptions.parse(settings), out, shards, **shard_options, progress=progress)
         else:
             ratings, way = load(data, options=options, progress=progress), split_of(split_by, options, None)
-            folder = shard_ratings(ratings, out, shards, split=way, **how, progress=progress)
+            folder = shard_ratings(ratings, out, shards, split=way, **shard_options, progress=progress)
     say(f"{folder.ratings:,} ratings of {folder.clients:,} clients in {len(folder.shards)} shards: {out}")
 
 

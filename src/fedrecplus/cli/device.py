@@ -55,14 +55,16 @@ def rate(
     if (stars is None) != remove:
         raise UserError("give either a rating or --remove", "write, for example, device rate 1193 5")
     with Store.open(home_of(home).store) as store:
-        number, found = person_of(store, person), _found(store, item, person_of(store, person))
-        called = f"{found.item}, {found.title}" if found.title else found.item
+        number, item_found = person_of(store, person), _found(store, item, person_of(store, person))
+        called = f"{item_found.item}, {item_found.title}" if item_found.title else item_found.item
         if stars is None:
-            store.unrate(found.item, number)
+            store.unrate(item_found.item, number)
             say(f"took back the rating of {called}")
             return
-        store.rate({found.item: stars}, number)
-    unseen = "" if found.known else "; no server has sent its items yet, so nobody knows whether there is such an id"
+        store.rate({item_found.item: stars}, number)
+    unseen = (
+        "" if item_found.known else "; no server has sent its items yet, so nobody knows whether there is such an id"
+    )
     say(f"rated {called}: {stars:g}{unseen}")
 
 
@@ -107,9 +109,9 @@ def recommend_command(
     with Store.open(device.store) as store:
         if model is None and not store.models():
             model = device.first_model
-        found = devices.top_list(store, somebody(store, person), wanted, model)
-    write_json_to(json_file, as_rows(found))
-    show_top_list(found)
+        best = devices.top_list(store, somebody(store, person), wanted, model)
+    write_json_to(json_file, as_rows(best))
+    show_top_list(best)
 
 
 @device_app.command("pause")

@@ -32,8 +32,8 @@ def somebody(store: Store, name: str) -> int:
     """A person's number; in a silo it must be said whose."""
     number = person_of(store, name)
     if name == OWNER and len(store.persons()) > 1 and not store.ratings()[number]:
-        some = ", ".join([other for other in store.persons() if other != OWNER][:3])
-        raise UserError(f"this store has {len(store.persons()) - 1} persons", f"say whose, such as --person of {some}")
+        names = ", ".join([other for other in store.persons() if other != OWNER][:3])
+        raise UserError(f"this store has {len(store.persons()) - 1} persons", f"say whose, such as --person of {names}")
     return number
 
 
@@ -41,6 +41,6 @@ def person_of(store: Store, name: str) -> int:
     """A person's number, by name."""
     persons = store.persons()
     if name not in persons:
-        some = ", ".join(list(persons)[:3])
-        raise UserError(f"there is no person {name!r} here", f"persons here are called {some}")
+        names = ", ".join(list(persons)[:3])
+        raise UserError(f"there is no person {name!r} here", f"persons here are called {names}")
     return persons[name]

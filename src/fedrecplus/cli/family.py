@@ -63,7 +63,7 @@ def run(
     title = f"family in {model} on {ratings.name}, {'tuned' if tuned else 'fixed'}"
     kept = "nothing is kept of an unfinished study but run folders in --out"
     with stop_on_interrupt(kept) as stop, show_jobs(title, folds * len(chosen)) as shown:
-        found = members_of.family(
+        results = members_of.family(
             ratings,
             model,
             tuned=_tuned(settings_file) if tuned else None,
@@ -74,7 +74,7 @@ def run(
             out=out,
             monitor=Monitor(*shown, stop),
         )
-    content: dict[str, Any] = {**found.to_dict(), "made": watch.made(0)}
+    content: dict[str, Any] = {**results.to_dict(), "made": watch.made(0)}
     show_table(*family_tables.errors_table(content), title, spare=("RMSE, 95 % interval", "NMSE"))
     if content["claims"]:
         say("")
@@ -130,8 +130,8 @@ def tune(
         [each.name, f"{each.fixed_rmse:.4f}", f"{each.rmse:.4f}", *map(str, each.settings.values())] for each in tuned
     ]
     show_table(["member", "fixed", "tuned", *names], rows, f"RMSE on validation cuts of {ratings.name}")
-    found = {"dataset": ratings.name, "model": model, "points": points, "members": [vars(each) for each in tuned]}
-    write_json_to(json_file, {**found, "made": watch.made(0)})
+    content = {"dataset": ratings.name, "model": model, "points": points, "members": [vars(each) for each in tuned]}
+    write_json_to(json_file, {**content, "made": watch.made(0)})
 
 
 def _tuned(file: Path | None) -> Any:

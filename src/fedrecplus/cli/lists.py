@@ -46,20 +46,22 @@ def list_options(
     return ListOptions(n, by, not include_seen, explore, why, not any_time, after, items)
 
 
-def show_top_list(found: TopList, title: str = "") -> None:
+def show_top_list(top_list: TopList, title: str = "") -> None:
     """The list as a table, and below it what exploring cost."""
-    titled, why = (any(getattr(item, name) for item in found.items) for name in ("title", "because"))
-    columns = {"title": [item.title or str(item.item) for item in found.items]} if titled else {}
-    columns |= {"item": [str(item.item) for item in found.items]}
-    columns |= {"score": [f"{item.score:.3f}" for item in found.items]}
-    if not found.likes_alone:
-        columns |= {"predicted rating": [f"{item.rating:.2f}" for item in found.items]}
+    titled, why = (any(getattr(item, name) for item in top_list.items) for name in ("title", "because"))
+    columns = {"title": [item.title or str(item.item) for item in top_list.items]} if titled else {}
+    columns |= {"item": [str(item.item) for item in top_list.items]}
+    columns |= {"score": [f"{item.score:.3f}" for item in top_list.items]}
+    if not top_list.likes_alone:
+        columns |= {"predicted rating": [f"{item.rating:.2f}" for item in top_list.items]}
     if why:
-        columns |= {_WORDS: ["; ".join(each.title or str(each.item) for each in item.because) for item in found.items]}
+        columns |= {
+            _WORDS: ["; ".join(each.title or str(each.item) for each in item.because) for item in top_list.items]
+        }
     rows = list(zip(*columns.values(), strict=True))
     show_table(list(columns), rows, title, words=(_WORDS,))
-    if found.price is not None:
-        say(f"explored: {price_in_words(found.price, found.likes_alone)}")
+    if top_list.price is not None:
+        say(f"explored: {price_in_words(top_list.price, top_list.likes_alone)}")
 
 
 def price_in_words(price: Price, likes_alone: bool = False) -> str:
@@ -73,7 +75,7 @@ def price_in_words(price: Price, likes_alone: bool = False) -> str:
     )
 
 
-def as_rows(found: TopList, **more: Any) -> list[dict[str, Any]]:
+def as_rows(top_list: TopList, **more: Any) -> list[dict[str, Any]]:
     """The list for JSON, a row per item; each row has what exploring changed in the whole list, null without it."""
-    price = None if found.price is None else asdict(found.price)
-    return [{**more, **asdict(item), "price": price} for item in found.items]
+    price = None if top_list.price is None else asdict(top_list.price)
+    return [{**more, **asdict(item), "price": price} for item in top_list.items]

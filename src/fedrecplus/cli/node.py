@@ -106,8 +106,8 @@ class TakingPart:
 
     def node(self, address: str, longest_pause: float) -> Node:
         """The node, ready to connect, with its log in the terminal."""
-        how: dict[str, Any] = {**self.connection, "metrics": self.figures, "answer_step": _ANSWER_STEP}
-        node = prepare(self.device.path, address, self.ca, longest_pause=longest_pause, **how)
+        options: dict[str, Any] = {**self.connection, "metrics": self.figures, "answer_step": _ANSWER_STEP}
+        node = prepare(self.device.path, address, self.ca, longest_pause=longest_pause, **options)
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         return node
 

@@ -77,8 +77,8 @@ def recommend_command(
         say(f"{out}: lists of {len(client):,} clients")
         return
     shown = [(one, recommender.client(one).top_list(wanted)) for one in dict.fromkeys(client)]
-    write_json_to(json_file, [row for one, found in shown for row in as_rows(found, client=one)])
-    for number, (one, found) in enumerate(shown):
+    write_json_to(json_file, [row for one, top_list in shown for row in as_rows(top_list, client=one)])
+    for number, (one, top_list) in enumerate(shown):
         if number:
             say("")
-        show_top_list(found, f"client {one}" if len(shown) > 1 else "")
+        show_top_list(top_list, f"client {one}" if len(shown) > 1 else "")

@@ -55,15 +55,15 @@ def report_command(
     )
 
     check_file_place(out, markdown_file)
-    found = gather(paths)
-    write_text(out, page(found, title, command_line(sys.argv)))
+    inputs = gather(paths)
+    write_text(out, page(inputs, title, command_line(sys.argv)))
     if markdown_file is not None:
-        contents = ([each.content for each in found if each.kind == kind] for kind in ("comparison", "audit", "run"))
+        contents = ([each.content for each in inputs if each.kind == kind] for kind in ("comparison", "audit", "run"))
         write_text(markdown_file, to_markdown(*contents))
     for document in into or []:
-        write_text(document, renewed(_text_of(document), found))
-    kinds = sorted({each.kind for each in found})
-    say(f"{out}: {len(found)} things ({', '.join(kinds)}), {out.stat().st_size / 1e6:.1f} MB")
+        write_text(document, renewed(_text_of(document), inputs))
+    kinds = sorted({each.kind for each in inputs})
+    say(f"{out}: {len(inputs)} things ({', '.join(kinds)}), {out.stat().st_size / 1e6:.1f} MB")
 
 
 def _text_of(file: Path) -> str:

@@ -43,12 +43,12 @@ def settings_command(
     audit --attack-set ATTACK.OPTION=VALUE.
     """
     check_file_place(json_file)
-    found = list(describe_attacks(only)) if only.partition(".")[0] == Attack.kind else list(describe(only))
-    write_json_to(json_file, {"settings": [_as_dict(*each) for each in found]})
-    if not found:
+    described = list(describe_attacks(only)) if only.partition(".")[0] == Attack.kind else list(describe(only))
+    write_json_to(json_file, {"settings": [_as_dict(*each) for each in described]})
+    if not described:
         say(f"{only} has no settings")
-    widths = [_longest_word(cells) for cells in zip(*(_cells(setting)[1:3] for *_, setting in found), strict=True)]
-    for (section, rule), group in itertools.groupby(found, key=lambda each: each[:2]):
+    widths = [_longest_word(cells) for cells in zip(*(_cells(setting)[1:3] for *_, setting in described), strict=True)]
+    for (section, rule), group in itertools.groupby(described, key=lambda each: each[:2]):
         kind = Attack if section == Attack.kind else KINDS.get(section)
         summary = f": {summary_of(part_class(kind, rule))}" if kind and rule else ""
         console = plain_console()

@@ -41,13 +41,13 @@ def theory_command(
     """
     check_file_place(json_file, plot=plot_file)
     watch, lengths = Stopwatch(), _whole_numbers(corollary or "")
-    found = theory(run, dataset=dataset, looks=looks, allow=allow or ())
+    content = theory(run, dataset=dataset, looks=looks, allow=allow or ())
     if lengths:
-        k = Constants(**{field.name: found["estimates"][field.name] for field in fields(Constants)})
-        found["corollary"] = horizons.corollary(run, lengths, k, dataset=dataset, looks=looks, allow=allow or ())
-    found["made"] = watch.made(found["seed"])
-    _show(found)
-    write_files(found, json_file, plot_file, {})
+        k = Constants(**{field.name: content["estimates"][field.name] for field in fields(Constants)})
+        content["corollary"] = horizons.corollary(run, lengths, k, dataset=dataset, looks=looks, allow=allow or ())
+    content["made"] = watch.made(content["seed"])
+    _show(content)
+    write_files(content, json_file, plot_file, {})
 
 
 def _whole_numbers(text: str) -> list[int]:
@@ -57,22 +57,22 @@ def _whole_numbers(text: str) -> list[int]:
     return [int(name) for name in names]
 
 
-def _show(found: dict[str, Any]) -> None:
-    show_table(["estimate", "value"], [[name, f"{value:.4g}"] for name, value in found["estimates"].items()])
+def _show(content: dict[str, Any]) -> None:
+    show_table(["estimate", "value"], [[name, f"{value:.4g}"] for name, value in content["estimates"].items()])
     say("")
-    rows = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in found["conditions"]]
+    rows = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
     show_table(["condition", "holds", "found"], rows)
     say("")
     headings, lines = ["T", "min ‖∇f‖²", "fit", "bound", "χ² of the weights"], []
-    bounds = found["bounds"] or [None] * len(found["rounds"])
-    columns = (found[name] for name in ("rounds", "smallest", "chi_wp"))
-    for t, small, chi, curve, limit in zip(*columns, found["fit"]["curve"], bounds, strict=True):
+    bounds = content["bounds"] or [None] * len(content["rounds"])
+    columns = (content[name] for name in ("rounds", "smallest", "chi_wp"))
+    for t, small, chi, curve, limit in zip(*columns, content["fit"]["curve"], bounds, strict=True):
         lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–", f"{chi:.3g}"])
     show_table(headings, lines)
     say("")
-    show_table(LEMMA_HEADINGS, lemma_rows(found["lemmas"]))
-    if "corollary" in found:
+    show_table(LEMMA_HEADINGS, lemma_rows(content["lemmas"]))
+    if "corollary" in content:
         say("")
-        show_table(horizons.HEADINGS, horizons.horizon_rows(found["corollary"]))
-    for sentence in [*found["says"], *found.get("corollary", {}).get("says", [])]:
+        show_table(horizons.HEADINGS, horizons.horizon_rows(content["corollary"]))
+    for sentence in [*content["says"], *content.get("corollary", {}).get("says", [])]:
         say(sentence)

@@ -140,8 +140,8 @@ def ablate(
     configs = {name: changed for name, (_, changed) in cells.items()}
     outcomes = cross_validation(ratings, configs, folds, workers, folder_of, monitor)
     first = next(iter(outcomes.values()))
-    found = [_cell(settings, outcomes[name], first) for name, (settings, _) in cells.items()]
-    return Ablation(study, ratings.name, config.algorithm, values, folds, dumps(config), found)
+    cells_of = [_cell(settings, outcomes[name], first) for name, (settings, _) in cells.items()]
+    return Ablation(study, ratings.name, config.algorithm, values, folds, dumps(config), cells_of)
 
 
 def _cell(settings: dict[str, Any], own: list[JobOutcome], first: list[JobOutcome]) -> Cell:

@@ -39,14 +39,14 @@ class OutsideModel:
 
     def made(self) -> Any:
         """The estimator or function, new for each training; an error if it is neither."""
-        found = _imported(self.source) if isinstance(self.source, str) else self.source
-        found = found() if isinstance(found, type) else copy.deepcopy(found)
-        if not is_outside_model(found):
+        model = _imported(self.source) if isinstance(self.source, str) else self.source
+        model = model() if isinstance(model, type) else copy.deepcopy(model)
+        if not is_outside_model(model):
             raise UserError(
                 f"{self.name} has no fit and predict, and can't be called",
                 "give an estimator, or a function of the training ratings that returns a function of users and items",
             )
-        return found
+        return model
 
 
 def is_outside_model(source: Any) -> bool:

@@ -140,10 +140,10 @@ class Comparison:
         figures = {**by_name[algorithm].figures, **by_name[algorithm].ranking}
         if figure not in figures:
             raise unknown_name("figure", figure, figures)
-        found = figures[figure]
-        if found is None:
+        of_figure = figures[figure]
+        if of_figure is None:
             raise UserError(f"{algorithm} has no {figure} here", "likes alone have ranking measures, such as ndcg@10")
-        return found.mean
+        return of_figure.mean
 
 
 def errors_table(comparison: Comparison) -> Table:
@@ -173,7 +173,7 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         lines.append("as a list, global-mean is the most popular items")
     ndcg = {summary.algorithm: summary.ranking["ndcg@10"] for summary in comparison.summaries}
     floor = ndcg.get("global-mean")
-    worse = [name for name in asked if (found := ndcg[name]) and floor and found.mean < floor.mean]
+    worse = [name for name in asked if (of_rule := ndcg[name]) and floor and of_rule.mean < floor.mean]
     if worse:
         lines.append(f"the most popular items are a better list than those of {', '.join(worse)}")
     errors = {summary.algorithm: summary.figures["rmse"] for summary in comparison.summaries}
@@ -254,15 +254,15 @@ def details_tables(comparison: Comparison) -> list[Table]:
     for summary in comparison.summaries:
         test, name = summary.test, LIST_NAMES.get(summary.algorithm, summary.algorithm)
         interval, p = test_cells(summary)
-        found = [f"{test.difference:+.4f}", f"{test.clients:,}"] if test else ["", ""]
-        tests.append([summary.algorithm, figure_cell(summary.figures["nmse"]), interval, *found, p])
+        numbers = [f"{test.difference:+.4f}", f"{test.clients:,}"] if test else ["", ""]
+        tests.append([summary.algorithm, figure_cell(summary.figures["nmse"]), interval, *numbers, p])
         groups.append([summary.algorithm, *map(figure_cell, summary.groups.values())])
         ranking.append([name, *(figure_cell(summary.ranking[figure]) for figure in _SHOWN)])
         judged = summary.list_test
-        found = [f"{judged.difference:+.4f}", f"{judged.p:.2g}"] if judged else ["", "baseline"]
+        numbers = [f"{judged.difference:+.4f}", f"{judged.p:.2g}"] if judged else ["", "baseline"]
         means = [summary.ranking[figure] for figure in _ALSO_SHOWN]
         short = ["–" if mean is None else f"{mean.mean:.4f}" for mean in (*means, *summary.ranking_groups.values())]
-        lists.append([name, *short, *found])
+        lists.append([name, *short, *numbers])
     errors: list[Table] = [
         (("algorithm", *SPARE[:2], "mean difference", "clients", "p"), tests),
         (("RMSE of", "few ratings", "tail items", "worst tenth"), groups),

@@ -48,9 +48,9 @@ def compare(
     are in the way are refused, unless ``overwrite`` says that they may be replaced. The trivial predictors
     ``global-mean`` and ``bias-only`` are always there.
     """
-    ratings, how = load(ratings), Split.parse(split)
+    ratings, split_by = load(ratings), Split.parse(split)
     if test is not None:
-        ratings, how = concatenate(ratings, load(test, like=ratings)), Split("column")
+        ratings, split_by = concatenate(ratings, load(test, like=ratings)), Split("column")
     outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
     untrained = {*TRIVIAL, *outside}
@@ -73,14 +73,14 @@ def compare(
             RunFolder(folder).check_free(overwrite=overwrite)
         return folder
 
-    outcomes = cross_validation(ratings, configs, folds, workers, folder_of, monitor, resume, how, outside)
+    outcomes = cross_validation(ratings, configs, folds, workers, folder_of, monitor, resume, split_by, outside)
     went_well = [name for name in (baseline, *configs) if not any("failure" in one.row for one in outcomes[name])]
     baseline = went_well[0]  # trivial predictors never fail
     summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
     # what others published was measured on random folds: beside another split it would mislead
-    others = published(ratings.name) if how == Split() else []
-    return Comparison(ratings.name, rows, trivial, summaries, others, str(how))
+    others = published(ratings.name) if split_by == Split() else []
+    return Comparison(ratings.name, rows, trivial, summaries, others, str(split_by))
 
 
 def cross_validate(
@@ -167,8 +167,8 @@ def _summary(dataset: str, own: Sequence[JobOutcome], baseline: Sequence[JobOutc
         own[0].job.algorithm,
         {figure: _over_folds([row[figure] for row in rows]) for figure in FIGURES},
         {group: _over_folds([row["groups"].get(group, {}).get("rmse") for row in rows]) for group in GROUPS},
-        {figure: _over_folds([found.get(figure) for found in lists]) for figure in RANKING},
-        {group: _over_folds([_of_group(found, group) for found in lists]) for group in LIST_GROUPS},
+        {figure: _over_folds([ranking.get(figure) for ranking in lists]) for figure in RANKING},
+        {group: _over_folds([_of_group(ranking, group) for ranking in lists]) for group in LIST_GROUPS},
         against(baseline, own),
         lists_against(baseline, own),
         failure,

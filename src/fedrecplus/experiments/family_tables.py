@@ -43,8 +43,8 @@ def table_column(content: dict[str, Any]) -> str:
 
 def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
     """What each idea changes of the RMSE, a column per run of the family."""
-    found = [{(claim["better"], claim["worse"]): claim for claim in content["claims"]} for content in contents]
-    rows = [[idea, *(_change(of_run.get(pair)) for of_run in found)] for idea, pair in IDEAS.items()]
+    claims = [{(claim["better"], claim["worse"]): claim for claim in content["claims"]} for content in contents]
+    rows = [[idea, *(_change(of_run.get(pair)) for of_run in claims)] for idea, pair in IDEAS.items()]
     return ("RMSE", *map(table_column, contents)), rows
 
 

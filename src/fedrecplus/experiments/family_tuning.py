@@ -113,7 +113,7 @@ def _best(
     return TunedMember(name, values, rmse, fixed, sum(not np.isfinite(error) for error, *_ in tried))
 
 
-def to_toml(found: dict[str, Any], dataset: str, model: str, tuned: Sequence[TunedMember]) -> str:
+def to_toml(content: dict[str, Any], dataset: str, model: str, tuned: Sequence[TunedMember]) -> str:
     """Earlier settings with these in their place, as ``family.toml`` has them."""
     of_model = {member.name: member.settings for member in tuned}
-    return tomli_w.dumps({**found, dataset: {**found.get(dataset, {}), model: of_model}})
+    return tomli_w.dumps({**content, dataset: {**content.get(dataset, {}), model: of_model}})

@@ -173,8 +173,8 @@ class StudyCell:
 
     def mean(self, figure: str = "rmse") -> float | None:
         """A figure's mean over folds."""
-        found = self.figures[figure]
-        return found.mean if found else None
+        summary = self.figures[figure]
+        return summary.mean if summary else None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

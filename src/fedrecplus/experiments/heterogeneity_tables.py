@@ -33,9 +33,9 @@ def findings(study: Study) -> list[str]:
 def _about_rule(study: Study, rule: str) -> str:
     groups: dict[str, list[str]] = {"helps": [], "no difference": [], "harms": [], "diverges": []}
     for cell in (cell for cell in study.cells if cell.rule == rule):
-        found = verdict(cell)
-        change = f" ({cell.test.difference:+.4f})" if cell.test and found in ("helps", "harms") else ""
-        groups[found].append(cell.scenario + change)
+        judgement = verdict(cell)
+        change = f" ({cell.test.difference:+.4f})" if cell.test and judgement in ("helps", "harms") else ""
+        groups[judgement].append(cell.scenario + change)
     said = [f"{what}: {', '.join(names)}" for what, names in groups.items() if names]
     return f"{rule} against uniform. {'. '.join(said)}."
 

@@ -86,10 +86,10 @@ def cross_validation(
     outcomes: dict[tuple[str, int], JobOutcome] = {}
     # an object of the user's own may not travel to another process, so such jobs stay in this one
     tied = [job for job in jobs if job.outside is not None and not job.outside.portable]
-    for some, side_by_side in (([job for job in jobs if job not in tied], workers), (tied, 1)):
-        shown = [monitor.progress(job) for job in some]
+    for batch, side_by_side in (([job for job in jobs if job not in tied], workers), (tied, 1)):
+        shown = [monitor.progress(job) for job in batch]
         told = functools.partial(_tell, shown)
-        for _, outcome in run_tasks(run, some, side_by_side, report=told, stop=monitor.stop):
+        for _, outcome in run_tasks(run, batch, side_by_side, report=told, stop=monitor.stop):
             outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
             monitor.done(outcome)
     return {name: [outcomes[name, fold] for fold in range(folds)] for name in configs}
@@ -122,9 +122,9 @@ def _paired(
     return paired_test(client_means(own), client_means(others), baseline[0].job.algorithm)
 
 
-def _run(ratings: Ratings, folds: int, how: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
+def _run(ratings: Ratings, folds: int, split_by: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
     """Train and test on one fold."""
-    training, test = split(ratings, job.fold, folds, job.config.seed, how)
+    training, test = split(ratings, job.fold, folds, job.config.seed, split_by)
     if job.outside is not None or job.algorithm in TRIVIAL:
         watch = Stopwatch()
         try:
@@ -133,9 +133,9 @@ def _run(ratings: Ratings, folds: int, how: Split, resume: bool, job: Job, tell:
             if job.outside is None:
                 raise
             return _failed(job, training, f"{type(error).__name__}: {error}", watch)
-    config, about = job.config, {"dataset": ratings.name, "folds": folds, "split": str(how)}
+    config, about = job.config, {"dataset": ratings.name, "folds": folds, "split": str(split_by)}
     if job.algorithm == AUTO:
-        choice = choose(training, config.seed, how)
+        choice = choose(training, config.seed, split_by)
         config, about["choice"] = replace(choice.config, evaluation=config.evaluation), choice.why
     run = train(
         training,
@@ -149,9 +149,9 @@ def _run(ratings: Ratings, folds: int, how: Split, resume: bool, job: Job, tell:
         stop=stop,
         about_data=about,
     )
-    found = evaluate(run, training, test, at=(10,))
+    evaluation = evaluate(run, training, test, at=(10,))
     row = {**run.result, "algorithm": job.algorithm}
-    return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)
+    return JobOutcome(job, row, evaluation.rmse_by_client, evaluation.ndcg_by_client)
 
 
 def _failed(job: Job, training: Ratings, failure: str, watch: Stopwatch) -> JobOutcome:
@@ -176,24 +176,24 @@ def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcom
     watch, started = Stopwatch(), time.perf_counter()
     predictor = TRIVIAL[job.algorithm](training) if job.outside is None else fitted(job.outside, training)
     seconds = time.perf_counter() - started
-    found = measured(predictor, training, test, job.config.evaluation, job.config.seed)
+    evaluation = measured(predictor, training, test, job.config.evaluation, job.config.seed)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,
         "fold": job.fold,
         "seed": job.config.seed,
-        **{name: getattr(found, name) for name in ("mae", "rmse", "nmse")},
+        **{name: getattr(evaluation, name) for name in ("mae", "rmse", "nmse")},
         "likes_alone": training.likes_alone and test.likes_alone,
         "rounds": 0,
         "seconds": seconds,
         "bytes_up_per_client_round": 0.0,
         "bytes_down_per_client_round": 0.0,
-        "groups": found.groups,
-        "ranking": found.ranking,
+        "groups": evaluation.groups,
+        "ranking": evaluation.ranking,
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
         "made": watch.made(job.config.seed),
     }
-    return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)
+    return JobOutcome(job, row, evaluation.rmse_by_client, evaluation.ndcg_by_client)
 
 
 def require_ratings(ratings: Ratings) -> None:

@@ -103,7 +103,7 @@ def _around(name: str, value: float, low: float, high: float) -> Dimension:
     is_share = value < 1 and (high <= 1 or name.endswith("_decay"))
     if is_share:
         odds = value / (1 - value)
-        first, last = (some / (1 + some) for some in (odds / 4, odds * 4))
+        first, last = (share / (1 + share) for share in (odds / 4, odds * 4))
     else:
         times = 2 if isinstance(value, int) else 4
         first, last = value / times, value * times
@@ -129,16 +129,16 @@ def _parse(text: str, config: Config) -> Dimension:
         raise UserError(f"{_SOURCE} {text!r} says nothing to choose from", _FORM)
     if name in _NEVER:
         raise UserError(f"{_SOURCE} {name}: {_NEVER[name]}", "search other settings")
-    if not (found := _RANGE.fullmatch(rest)):
+    if not (match := _RANGE.fullmatch(rest)):
         return Dimension(name, _choices(text, name, rest, config))
-    low, high = (_read(config, name, end) for end in (found["low"], found["high"]))
+    low, high = (_read(config, name, end) for end in (match["low"], match["high"]))
     if isinstance(low, bool | str):
         raise UserError(f"{_SOURCE} {text!r}: {name} is not a number", f"write {name}=a,b,c")
     if not low < high:
         raise UserError(f"{_SOURCE} {text!r}: {low!r} is not below {high!r}", "give the lower end first")
-    if found["log"] and low <= 0:
+    if match["log"] and low <= 0:
         raise UserError(f"{_SOURCE} {text!r}: {low!r} has no logarithm", "begin above zero, or leave :log out")
-    return Dimension(name, (low, high), "log" if found["log"] else "range")
+    return Dimension(name, (low, high), "log" if match["log"] else "range")
 
 
 def _choices(text: str, name: str, rest: str, config: Config) -> tuple[Any, ...]:
@@ -197,15 +197,15 @@ class Trial:
         """A trial that has ended, from Optuna's record of it."""
         noted, curve = frozen.user_attrs, frozen.intermediate_values
         best = min(curve, key=lambda number: objective.better(curve[number]), default=None)
-        found = {"best_round": best, "best_round_value": curve.get(best), "seconds": frozen.duration.total_seconds()}
-        found["objective"] = objective.name
+        facts = {"best_round": best, "best_round_value": curve.get(best), "seconds": frozen.duration.total_seconds()}
+        facts["objective"] = objective.name
         if "failure" in noted:
-            found |= {"state": "failed", "why": noted["failure"]}
+            facts |= {"state": "failed", "why": noted["failure"]}
         elif frozen.state.name == "PRUNED":
-            found |= {"state": "pruned", "why": f"worse than the median in round {frozen.last_step}"}
+            facts |= {"state": "pruned", "why": f"worse than the median in round {frozen.last_step}"}
         else:
-            found |= {"state": "complete", "value": frozen.value, "by_dataset": noted["by_dataset"]}
-        return cls(noted["number"], noted["settings"], **found)
+            facts |= {"state": "complete", "value": frozen.value, "by_dataset": noted["by_dataset"]}
+        return cls(noted["number"], noted["settings"], **facts)
 
 
 @dataclass(frozen=True)

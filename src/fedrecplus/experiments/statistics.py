@@ -86,8 +86,8 @@ def holm(tests: Sequence[PairedTest]) -> list[PairedTest]:
 def client_means(by_fold: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Each client's error averaged over the folds in which it has test ratings."""
     table = np.array(by_fold)
-    there = np.isfinite(table)
-    sums = np.where(there, table, 0.0).sum(axis=0)
-    counts = there.sum(axis=0)
+    present = np.isfinite(table)
+    sums = np.where(present, table, 0.0).sum(axis=0)
+    counts = present.sum(axis=0)
     means: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return means

@@ -259,8 +259,8 @@ def _importances(study: Any, trials: Sequence[Trial]) -> dict[str, float]:
     if sum(trial.value is not None for trial in trials) < 2 * SURE_TRIALS:
         return {}
     importance = import_optuna().importance
-    found = importance.get_param_importances(study, evaluator=importance.PedAnovaImportanceEvaluator())
-    return {name: float(share) for name, share in found.items()}
+    shares = importance.get_param_importances(study, evaluator=importance.PedAnovaImportanceEvaluator())
+    return {name: float(share) for name, share in shares.items()}
 
 
 def _best(trials: Sequence[Trial], objective: Objective) -> Trial | None:

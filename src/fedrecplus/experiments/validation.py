@@ -130,9 +130,9 @@ def _value(
     if not objective.maximised:
         return scores.rmse * scale.standard_step / scale.step
     _, depth = ranking.measure_named(objective.name)
-    found = ranking.rank(cut.fitted, cut.held_out, predictor, fallback, (depth,), config.evaluation.relevant_from)
-    if found[objective.name] is None:
+    figures = ranking.rank(cut.fitted, cut.held_out, predictor, fallback, (depth,), config.evaluation.relevant_from)
+    if figures[objective.name] is None:
         raise UserError(
             f"no held-out rating of {cut.name} makes an item relevant", "hold out more: --share, or --objective rmse"
         )
-    return float(found[objective.name])
+    return float(figures[objective.name])

@@ -78,8 +78,8 @@ class AggregationContract(Contract[Aggregation[Any]]):
             own = np.array(weights_of(sent, message, on_client))
             factor = own[0] / weights[0]
             np.testing.assert_allclose(own, factor * weights, rtol=1e-12)
-            expected, found = sums_of(uploads, message, config), sums_of(sent, message, on_client)
-            np.testing.assert_allclose(found.total, factor * expected.total, rtol=1e-12)
+            expected, actual = sums_of(uploads, message, config), sums_of(sent, message, on_client)
+            np.testing.assert_allclose(actual.total, factor * expected.total, rtol=1e-12)
 
 
 def some_uploads(clients: int = 7, seed: int = 0) -> list[Upload]:

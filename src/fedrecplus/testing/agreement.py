@@ -22,12 +22,12 @@ def assert_engines_agree(
     config = replace(config, precision="float64")
     problem = prepare(small_ratings() if ratings is None else ratings, config)
     slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", engine))
-    start = expected = found = slow.start(problem)
+    start = expected = actual = slow.start(problem)
     for _ in range(rounds):
         expected, cost = slow.round(problem, expected)
-        found, quick_cost = quick.round(problem, found)
+        actual, quick_cost = quick.round(problem, actual)
         assert quick_cost == cost, f"a round of the {engine} engine costs something else"
-    tables = found.arrays()
+    tables = actual.arrays()
     for name, table in expected.arrays().items():
         assert np.isfinite(table).all(), f"{name} is not finite"
         near = CLOSE * max(

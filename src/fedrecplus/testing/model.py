@@ -74,15 +74,15 @@ class ModelContract(Contract[Model[Any]]):
         many = Device(clients, *own, alone[0].step, np.stack([device.U for device in alone]), secrets, ages=ages)
         trained = self.part.local_training(many, Rows(*together, _lines([each.rated for each in rows], False)), message)
         weights = self.part.user_weights(many.U, X, *own, public)
-        found = [trained.U, weights, self.part.newcomer(X, message.dense, *own, public)]
-        found += [self.part.list_weights(weights, X, *own, public), self.part.predict(together[0], many, message, 2)]
+        actual = [trained.U, weights, self.part.newcomer(X, message.dense, *own, public)]
+        actual += [self.part.list_weights(weights, X, *own, public), self.part.predict(together[0], many, message, 2)]
         for line, device in enumerate(alone):
             known, n = (device.items, device.ratings, public), len(rows[line].items)
             single = self.part.local_training(device, rows[line], message)
             w = self.part.user_weights(device.U, X, *known)
             expected = [single.U, w, self.part.newcomer(X, message.dense, *known), self.part.list_weights(w, X, *known)]
             expected.append(self.part.predict(rows[line].items, device, message, 2))
-            pairs = [*((one[line, : len(other)], other) for one, other in zip(found, expected, strict=True))]
+            pairs = [*((one[line, : len(other)], other) for one, other in zip(actual, expected, strict=True))]
             pairs.append((trained.delta[line, :n], single.delta))
             if self.part.statistic_size:
                 pairs.append((trained.statistic[line], single.statistic))

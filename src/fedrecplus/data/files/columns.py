@@ -72,18 +72,18 @@ def rating_columns(names: Sequence[str], header: bool, options: FileOptions, sou
     There is no rating in a file of two columns, in one of user, item, time and what describes items, or where the user
     says so: each line then says that a user chose an item.
     """
-    found = {role: _position(role, names, header, options, source) for role in ("user", "item")}
-    unrated = _is_unrated(names, header, options, found)
+    positions = {role: _position(role, names, header, options, source) for role in ("user", "item")}
+    unrated = _is_unrated(names, header, options, positions)
     if not unrated:
-        found["rating"] = _position("rating", names, header, options, source)
-    if len(set(found.values())) < len(found):
+        positions["rating"] = _position("rating", names, header, options, source)
+    if len(set(positions.values())) < len(positions):
         raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
     told_elsewhere = OF_ITEMS if options.items else ()
     roles = [role for role in FURTHER if role not in told_elsewhere]
-    found |= _further(roles, "likes" if unrated else "ratings", names, header, options, source, found)
+    positions |= _further(roles, "likes" if unrated else "ratings", names, header, options, source, positions)
     if header:
-        _warn_of_rivals(names, options, source, found)
-    return found
+        _warn_of_rivals(names, options, source, positions)
+    return positions
 
 
 def _is_unrated(names: Sequence[str], header: bool, options: FileOptions, others: Positions) -> bool:
@@ -100,14 +100,14 @@ def item_columns(names: Sequence[str], header: bool, options: FileOptions, sourc
     """The columns of a file of items: the id, and at least one of title, genres and year."""
     # the column that was given may be one of the ratings' file alone
     own = replace(options, item=options.item if header and options.item in names else None)
-    found = {"item": _position("item", names, header, own, source) if header else 0}
-    found |= _further(OF_ITEMS, "items", names, header, options, source, found)
-    if len(found) == 1 and not options.listed:
+    positions = {"item": _position("item", names, header, own, source) if header else 0}
+    positions |= _further(OF_ITEMS, "items", names, header, options, source, positions)
+    if len(positions) == 1 and not options.listed:
         raise UserError(
             f"{source}: no column tells titles, genres or years",
             f"name one: --title-column, --genres-column, --year-column; the columns are {', '.join(map(repr, names))}",
         )
-    return found
+    return positions
 
 
 def _further(
@@ -120,17 +120,17 @@ def _further(
     taken: Mapping[str, int],
 ) -> Positions:
     """What is there besides, given or by a usual name; a column that is something else already is not taken twice."""
-    found: Positions = {}
+    positions: Positions = {}
     for role in roles:
         given = options.columns.get(role)
         if given is not None:
-            found[role] = _given_position(given, names, header, source)
+            positions[role] = _given_position(given, names, header, source)
         elif header:
-            free = [at for at in _usual_positions(names, role) if at not in {*taken.values(), *found.values()}]
-            found |= {role: free[0]} if free else {}
+            free = [at for at in _usual_positions(names, role) if at not in {*taken.values(), *positions.values()}]
+            positions |= {role: free[0]} if free else {}
         elif role in _ORDER[kind] and _ORDER[kind].index(role) < len(names):
-            found[role] = _ORDER[kind].index(role)
-    return found
+            positions[role] = _ORDER[kind].index(role)
+    return positions
 
 
 def _position(role: str, names: Sequence[str], header: bool, options: FileOptions, source: str) -> int:
@@ -176,12 +176,12 @@ def usual_column(names: Sequence[str], role: str, options: FileOptions) -> int |
     return next(iter(_usual_positions(names, role)), None)
 
 
-def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, found: Mapping[str, int]) -> None:
+def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, positions: Mapping[str, int]) -> None:
     """Say which column was taken where another one could have been meant."""
-    for role in (role for role in OF_RATINGS if role in found):
-        others = [at for at in _usual_positions(names, role) if at not in found.values()]
+    for role in (role for role in OF_RATINGS if role in positions):
+        others = [at for at in _usual_positions(names, role) if at not in positions.values()]
         if options.columns.get(role) is None and others:
-            taken, rivals = names[found[role]], ", ".join(repr(names[at]) for at in dict.fromkeys(others))
+            taken, rivals = names[positions[role]], ", ".join(repr(names[at]) for at in dict.fromkeys(others))
             warnings.warn(
                 f"{source}: {taken!r} is taken for the {role}, though {rivals} could be meant; "
                 f"say which: --{role}-column, or {role}=…",
@@ -191,9 +191,11 @@ def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, fou
 
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
-    found = f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
+    present = (
+        f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
+    )
     none = f"; --rating-column={NO_RATING} where each line is a like, click or purchase" if role == "rating" else ""
-    return f"say which it is: --{role}-column NAME-OR-NUMBER{none}; {found}"
+    return f"say which it is: --{role}-column NAME-OR-NUMBER{none}; {present}"
 
 
 def counted(columns: int) -> str:

@@ -52,9 +52,9 @@ def timestamps_of(table: Table, *, given: bool) -> NDArray[Any] | None:
             text = f"{table.source}: not every {table.names['timestamp']} is a time, so ratings are taken to have none"
             warnings.warn(text, DataWarning, stacklevel=2)
         return None
-    found = times.to_numpy()
-    fits = len(found) == 0 or (found.min() >= -(2**31) and found.max() < 2**31)
-    return found.astype(np.int32 if fits else np.int64)
+    moments = times.to_numpy()
+    fits = len(moments) == 0 or (moments.min() >= -(2**31) and moments.max() < 2**31)
+    return moments.astype(np.int32 if fits else np.int64)
 
 
 def _epochs(column: Column) -> Column:
@@ -127,7 +127,7 @@ def catalogue_of(table: Table, item_ids: NDArray[Any], options: FileOptions) -> 
     of the rating, and a title that of the review.
     """
     roles = [role for role in OF_ITEMS if role in table.columns]
-    described = {role: found for role in roles if (found := _by_item(table, role, options)) is not None}
+    described = {role: values for role in roles if (values := _by_item(table, role, options)) is not None}
     if not described:
         return None
     known: dict[str, dict[str, Any]] = described
@@ -178,5 +178,5 @@ def _genres(said: Any) -> set[str]:
 
 def _year(said: Any) -> int:
     """A year; 0 where there is none."""
-    found = re.match(r"\s*(\d{4})\b", str(said))
-    return int(found[1]) if found and 0 < int(found[1]) <= _LATEST_YEAR else 0
+    match = re.match(r"\s*(\d{4})\b", str(said))
+    return int(match[1]) if match and 0 < int(match[1]) <= _LATEST_YEAR else 0

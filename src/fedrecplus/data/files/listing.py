@@ -52,6 +52,6 @@ def _say_what_is_left_out(table: Table, ratings: Ratings, kept: NDArray[np.bool_
     if not kept.any():
         raise UserError(f"{table.source} lists none of the rated items", "give a list whose item ids mean the same")
     if not kept.all():
-        some = f"{np.count_nonzero(~kept):,} of {len(ratings):,} ratings"
-        text = f"{table.source}: {some} are of items that it doesn't list, and are left out"
+        share = f"{np.count_nonzero(~kept):,} of {len(ratings):,} ratings"
+        text = f"{table.source}: {share} are of items that it doesn't list, and are left out"
         warnings.warn(text, DataWarning, stacklevel=2)

@@ -122,8 +122,8 @@ def _ragged(records: pl.LazyFrame, widths: pl.Series, columns: int) -> dict[int,
         return {}
     fields = records.select(pl.col("fields").gather(rows)).collect()["fields"]
     return {
-        row: f"{counted(len(found))} where the first line has {columns}: {' '.join(found)[:60]!r}"
-        for row, found in zip(rows, fields, strict=True)
+        row: f"{counted(len(width))} where the first line has {columns}: {' '.join(width)[:60]!r}"
+        for row, width in zip(rows, fields, strict=True)
     }
 
 
@@ -216,15 +216,15 @@ def table_of_frame(frame: pl.DataFrame, source: str, options: FileOptions, kind:
 def pair_columns(frame: pl.DataFrame, options: FileOptions) -> tuple[list[Any], list[Any]]:
     """The ids of users and items in a frame of pairs: by the names given or usual ones, else the first two columns."""
     names = frame.columns
-    found = [usual_column(names, role, options) for role in ("user", "item")]
-    if None in found:
+    columns = [usual_column(names, role, options) for role in ("user", "item")]
+    if None in columns:
         if len(names) != 2:
             raise UserError(
                 f"a frame of pairs has the columns {', '.join(map(repr, names))}",
                 "name them user and item, or give two columns",
             )
-        found = [0, 1]
-    ids = (_textual(frame[names[at]], "X") for at in found if at is not None)
+        columns = [0, 1]
+    ids = (_textual(frame[names[at]], "X") for at in columns if at is not None)
     users, items = (as_ids(column).to_list() for column in ids)
     return users, items
 

@@ -205,10 +205,10 @@ class _Bar:
 
 def published_md5(path: Path) -> str:
     """The sum in an .md5 file, in BSD's or GNU's format."""
-    found = re.search(r"\b[0-9a-fA-F]{32}\b", path.read_text(encoding="ascii", errors="replace"))
-    if found is None:
+    digest = re.search(r"\b[0-9a-fA-F]{32}\b", path.read_text(encoding="ascii", errors="replace"))
+    if digest is None:
         raise Unreachable(f"{path.name} holds no md5")
-    return found[0].lower()
+    return digest[0].lower()
 
 
 def _reason(error: BaseException) -> str:

@@ -46,11 +46,11 @@ class KnownSet:
 
     def differs(self, ratings: Ratings) -> str:
         """How the counts differ from those published; empty if they don't, or are allowed to."""
-        found = (ratings.clients, ratings.item_count, len(ratings))
+        counts = (ratings.clients, ratings.item_count, len(ratings))
         published = (self.clients, self.items, self.ratings)
-        if self.changes or found == published:
+        if self.changes or counts == published:
             return ""
-        return f"{_counts(*found)}; as published, {self.name} has {_counts(*published)}"
+        return f"{_counts(*counts)}; as published, {self.name} has {_counts(*published)}"
 
 
 def _counts(clients: int, items: int, ratings: int) -> str:

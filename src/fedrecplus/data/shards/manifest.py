@@ -90,12 +90,12 @@ class ShardFolder:
         """The path of one of its files, if it is there and as it was written."""
         file = self.path / name
         try:
-            found = digest_of(file)
+            actual = digest_of(file)
         except FileNotFoundError:
             raise UserError(f"{file}: no such file, though {MANIFEST} names it", _AGAIN) from None
         except OSError as error:
             raise UserError(f"{file}: {error.strerror or error}", "see that it can be read") from None
-        if found != digest:
+        if actual != digest:
             raise UserError(f"{file} is not the file that {MANIFEST} describes: its SHA-256 differs", _AGAIN)
         return file
 
@@ -126,11 +126,11 @@ def _no_shards(path: Path) -> UserError:
 
 def digest_of(file: Path) -> str:
     """A file's SHA-256."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with file.open("rb") as opened:
         while block := opened.read(_AT_ONCE):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def is_shard_folder(path: str | Path) -> bool:

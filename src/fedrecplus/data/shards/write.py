@@ -112,9 +112,9 @@ def _write(
     levels = np.zeros_like(counts)
     written = []
     for number, (first, last) in enumerate(itertools.pairwise(cuts)):
-        some = part(first, last)
-        _add_statistics(some, about[1], counts, levels)
-        written.append(_write_shard(some, out, number, first, about[1]))
+        ratings_part = part(first, last)
+        _add_statistics(ratings_part, about[1], counts, levels)
+        written.append(_write_shard(ratings_part, out, number, first, about[1]))
         if progress:
             progress("shards", number + 1, shards)
     digest = _write_table(out / ITEMS, _item_table(whole, counts, levels))

@@ -63,11 +63,11 @@ class CardArray:
             return value.cpu().numpy().copy()
         return np.asarray(self)[index]
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
-        if ufunc is np.isfinite and method == "__call__" and not how:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc is np.isfinite and method == "__call__" and not options:
             return CardArray(torch.isfinite(self.tensor))
         plain = (np.asarray(each) if isinstance(each, CardArray) else each for each in inputs)
-        return getattr(ufunc, method)(*plain, **how)
+        return getattr(ufunc, method)(*plain, **options)
 
     def all(self) -> bool:
         """Whether all numbers are true."""

@@ -110,8 +110,8 @@ def _every_item(items: Tensor, given: Tensor, count: int) -> tuple[Tensor, Tenso
 
 def _parts(classes: list[SizeClass], columns: int, rows: int = 0) -> Iterator[SizeClass]:
     """Size classes in runs that fit into memory, where a client has tables of so many columns."""
-    for each in classes:
-        yield from each.parts(NUMBERS_AT_ONCE // (max(each.rows, rows, columns) * columns * 2))
+    for size_class in classes:
+        yield from size_class.parts(NUMBERS_AT_ONCE // (max(size_class.rows, rows, columns) * columns * 2))
 
 
 def _wide(moved: Any, columns: int) -> Tensor:

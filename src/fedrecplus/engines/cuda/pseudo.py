@@ -99,8 +99,8 @@ def _choose_and_rate(
     """Write a cohort's pseudo items, if they are chosen now, and their virtual ratings to their places."""
     message, U, step = on_card(message), to_card(private.U), problem.ratings.scale.standard_step
     rated, counts, secrets = no_pseudo_rows(ratings), ratings.pseudo_indptr.diff(), ratings.secrets.view(torch.int64)
-    for each in cohort.classes:
-        for part in each.parts(NUMBERS_AT_ONCE // max(_CELLS * ratings.item_count, each.rows**2)):
+    for size_class in cohort.classes:
+        for part in size_class.parts(NUMBERS_AT_ONCE // max(_CELLS * ratings.item_count, size_class.rows**2)):
             own, given = table_of_rows(rated, part, pseudo=False)
             held: Any = (part.clients, own.to(torch.int64), given, step, U[part.clients], secrets[part.clients])
             device, count = Device(*held), counts[part.clients]

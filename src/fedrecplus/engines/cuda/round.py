@@ -62,18 +62,22 @@ class Round:
         """How many clients of these size classes upload each item."""
         known = self.rows.ratings
         counts = torch.zeros(known.item_count, dtype=torch.int32, device=DEVICE)
-        for each in classes:
-            if each.rows not in self.cohort.rated_counts:
-                self.cohort.rated_counts[each.rows] = _counted(each, known.indptr, known.items, known.item_count)
-            counts += self.cohort.rated_counts[each.rows]
+        for size_class in classes:
+            if size_class.rows not in self.cohort.rated_counts:
+                self.cohort.rated_counts[size_class.rows] = _counted(
+                    size_class, known.indptr, known.items, known.item_count
+                )
+            counts += self.cohort.rated_counts[size_class.rows]
             if self.rows.has_pseudo and not self.weighing.rated_rows_only:
-                counts += _counted(each, known.pseudo_indptr, self.rows.pseudo_items, known.item_count)
+                counts += _counted(size_class, known.pseudo_indptr, self.rows.pseudo_items, known.item_count)
         return counts
 
 
-def _counted(each: SizeClass, indptr: Tensor, items: Tensor, item_count: int) -> Tensor:
+def _counted(size_class: SizeClass, indptr: Tensor, items: Tensor, item_count: int) -> Tensor:
     counts = torch.zeros(item_count, dtype=torch.int32, device=DEVICE)
-    count_rows[(len(each.clients),)](each.clients, indptr, items, counts, BLOCK=min(each.rows, _ROWS_AT_ONCE))
+    count_rows[(len(size_class.clients),)](
+        size_class.clients, indptr, items, counts, BLOCK=min(size_class.rows, _ROWS_AT_ONCE)
+    )
     return counts
 
 

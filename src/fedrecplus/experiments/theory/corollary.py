@@ -97,10 +97,10 @@ def _says(trained: Sequence[Horizon], slope: float) -> list[str]:
     return lines
 
 
-def horizon_rows(found: dict[str, Any]) -> list[list[str]]:
+def horizon_rows(content: dict[str, Any]) -> list[list[str]]:
     """A row per T."""
     rows = []
-    for each in found["horizons"]:
+    for each in content["horizons"]:
         figures = [each[name] for name in ("learning_rate", "server_rate", "smallest", "floor", "bound")]
         rows.append([str(each["rounds"]), *("–" if figure is None else f"{figure:.3g}" for figure in figures)])
     return rows

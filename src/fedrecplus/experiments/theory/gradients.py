@@ -101,7 +101,7 @@ def _device_rows(
     engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, clients: NDArray[np.int64]
 ) -> list[Rows]:
     """What each client trains on: the engine chooses the pseudo items, for all clients at once."""
-    sets, config, found = engine.item_sets(problem, private, message, clients), problem.config, []
+    sets, config, rows = engine.item_sets(problem, private, message, clients), problem.config, []
     for client in clients.tolist():
         device = device_of(problem, private, client)
         if device.kept is not None and not config.virtual_ratings.settings.refresh:
@@ -109,5 +109,5 @@ def _device_rows(
         else:
             items = np.setdiff1d(sets[client], device.items)
             pseudo = Decoys(items, virtual_ratings(items, device, message, config))
-        found.append(merge(device, pseudo))
-    return found
+        rows.append(merge(device, pseudo))
+    return rows

@@ -120,18 +120,18 @@ _NAMES = {
 
 def lemma_rows(lemmas: dict[str, Any]) -> list[list[str]]:
     """A row per lemma: what was measured, what the lemma allows, and whether that holds."""
-    found = lemmas["gaussian"]
-    first, last = (f"{found['distance'][end]:.3f} (B={found['batch'][end]})" for end in (0, -1))
-    slope = "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f} in log B"
-    normal_draws = f"{found['at_best']:.3f} for normal draws"
+    gaussian = lemmas["gaussian"]
+    first, last = (f"{gaussian['distance'][end]:.3f} (B={gaussian['batch'][end]})" for end in (0, -1))
+    slope = "too few points for a slope" if gaussian["slope"] is None else f"slope {gaussian['slope']:.2f} in log B"
+    normal_draws = f"{gaussian['at_best']:.3f} for normal draws"
     gaussian_row = ["Gaussian updates: Kolmogorov distance", f"{first} to {last}", normal_draws, slope]
     return [*(_row(name, lemmas[key]) for key, name in _NAMES.items()), gaussian_row]
 
 
-def _row(name: str, found: dict[str, Any] | None) -> list[str]:
-    if found is None:
+def _row(name: str, figures: dict[str, Any] | None) -> list[str]:
+    if figures is None:
         return [name, "", "", "no weights, so nothing to bound"]
-    note = "" if found.get("applies", True) else " (its step-size condition does not hold)"
-    note += ", does not hold" if found["ratio"] > 1.0 else ""
-    measured = found.get("measured", found.get("distance"))
-    return [name, f"{measured:.4g}", f"{found['bound']:.4g}", f"{found['ratio']:.3g}{note}"]
+    note = "" if figures.get("applies", True) else " (its step-size condition does not hold)"
+    note += ", does not hold" if figures["ratio"] > 1.0 else ""
+    measured = figures.get("measured", figures.get("distance"))
+    return [name, f"{measured:.4g}", f"{figures['bound']:.4g}", f"{figures['ratio']:.3g}{note}"]

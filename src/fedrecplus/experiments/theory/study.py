@@ -51,8 +51,8 @@ def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = 
     fold = data.get("fold")
     if data.get("test"):
         ratings = concatenate(ratings, load(data["test"], like=ratings))
-    how = (data.get("folds", 5), config.seed, data.get("split", "random"))
-    training, test = (ratings, None) if fold is None else split(ratings, fold, *how)
+    split_by = (data.get("folds", 5), config.seed, data.get("split", "random"))
+    training, test = (ratings, None) if fold is None else split(ratings, fold, *split_by)
     if fingerprint(training, test) != data.get("fingerprint"):
         raise UserError(f"{name} is not what {folder} was trained on", "name the same ratings with --dataset")
     return StudiedRun(config, training, fold, Recommender.load(folder, allow))

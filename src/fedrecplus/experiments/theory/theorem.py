@@ -33,10 +33,10 @@ def constant_c(k: Constants, config: Config) -> float:
 def conditions(k: Constants, config: Config) -> list[Condition]:
     """What Theorem 1 asks for, with what the run had. Paper: Theorem 1"""
     local, optimizer, cohort = config.model.settings, config.server_optimizer, config.cohort
-    rate, eta, how = local.learning_rate, optimizer.settings.learning_rate, config.aggregation
+    rate, eta, aggregation = local.learning_rate, optimizer.settings.learning_rate, config.aggregation
     decay, cooldown = local.learning_rate_decay, config.server.cooldown
     constant = (decay, cooldown) == (1.0, 0.0)
-    normalise = how.normalise
+    normalise = aggregation.normalise
     limit, c = 1.0 / (8.0 * k.L * local.local_epochs), constant_c(k, config)
     return [
         Condition("η_L < 1/(8LK)", rate < limit, f"{rate:.3g} against {limit:.3g}"),
@@ -45,7 +45,7 @@ def conditions(k: Constants, config: Config) -> list[Condition]:
         Condition("η ≤ 1/(η_L L)", eta <= 1.0 / (rate * k.L), f"{eta:.3g} against {1.0 / (rate * k.L):.3g}"),
         Condition("constant step sizes", constant, f"decay {decay}, cooldown {cooldown:g}"),
         Condition("a plain server step", optimizer.rule == "sgd", f"server_optimizer.rule={optimizer.rule}"),
-        Condition("one weight per client", weighs(config), f"aggregation.rule={how.rule}"),
+        Condition("one weight per client", weighs(config), f"aggregation.rule={aggregation.rule}"),
         Condition("Σ p_u = 1 over all", normalise == "cohort", f"aggregation.normalise={normalise}"),
         Condition(
             "everybody takes part",

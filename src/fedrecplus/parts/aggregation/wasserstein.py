@@ -96,11 +96,11 @@ class Wasserstein(WeightedAggregation[Settings]):
         Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0; where clients
         weigh themselves, a factor that cancels (``public_scale``).
         """
-        how, step = self.by_distance(broadcast), broadcast.last_step
-        least = how.bound * _over_rows(items, rows_of(step_squares(step), items), step, self.settings)
+        form, step = self.by_distance(broadcast), broadcast.last_step
+        least = form.bound * _over_rows(items, rows_of(step_squares(step), items), step, self.settings)
         D = distance(items, delta, step, broadcast.last_covariance, self.settings)
         xp = namespace(least)
-        return how.unit * xp.maximum(xp.maximum(D, least), how.smallest) ** -how.temperature
+        return form.unit * xp.maximum(xp.maximum(D, least), form.smallest) ** -form.temperature
 
     def by_distance(self, broadcast: Broadcast) -> ByDistance:
         """As the settings say, in a unit that everybody knows. Ours: see ``public_scale``."""

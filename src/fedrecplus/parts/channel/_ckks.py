@@ -76,9 +76,11 @@ def key_of(bits: int) -> Any:
     Symmetric: everybody who encrypts may decrypt. A ciphertext then has a twentieth of the noise of a public-key one
     and takes half the time.
     """
-    tenseal, how = library(), FOR_BITS[bits]
-    key = tenseal.context(tenseal.SCHEME_TYPE.CKKS, how.degree, -1, list(how.primes), tenseal.ENCRYPTION_TYPE.SYMMETRIC)
-    key.global_scale = how.scale
+    tenseal, parameters = library(), FOR_BITS[bits]
+    key = tenseal.context(
+        tenseal.SCHEME_TYPE.CKKS, parameters.degree, -1, list(parameters.primes), tenseal.ENCRYPTION_TYPE.SYMMETRIC
+    )
+    key.global_scale = parameters.scale
     return key
 
 

@@ -35,16 +35,17 @@ class Denoising(Channel[Settings]):
 
     def check_with(self, config: Any) -> None:
         """Refuse weights, and more than rows of rated items: a denoising client's upload is a sum over several."""
-        how, model = config.aggregation, config.model
+        aggregation, model = config.aggregation, config.model
         if model.statistic_size or config.model.ALL_ITEMS:
             raise UserError(
                 f"channel.rule=denoising takes out pseudo rows alone, and model.rule={model.rule} uploads more than "
                 "rows of rated and pseudo items",
                 "set model.rule=mf, as FedRec++ has it, or channel.rule=sums",
             )
-        if how.rule != "uniform" or config.aggregation.weighs_on_client:
+        if aggregation.rule != "uniform" or config.aggregation.weighs_on_client:
             raise UserError(
-                f"channel.rule=denoising needs uniform weights, given by the server, not aggregation.rule={how.rule}",
+                "channel.rule=denoising needs uniform weights, given by the server, not "
+                f"aggregation.rule={aggregation.rule}",
                 "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
             )
 

@@ -54,8 +54,8 @@ class Matched(PseudoItems[Settings]):
         key = set_key(device.secret, self.settings, broadcast.round)
         order = in_secret_order(device.items, key)
         if isinstance(order, np.ndarray) and order.ndim > 1:
-            how = (key, ranking, broadcast.features, self.settings.window, self.settings.noise)
-            return by_kernel(kernels().match, count, order, items, *how)
+            choice = (key, ranking, broadcast.features, self.settings.window, self.settings.noise)
+            return by_kernel(kernels().match, count, order, items, *choice)
         xp, unrated, wanted = candidates(count, device.items, items)
         rated = xp.sum(device.items >= 0, axis=-1)
         ranking, chosen = numbers(ranking, order), unrated & (wanted == xp.sum(unrated, axis=-1))[..., None]

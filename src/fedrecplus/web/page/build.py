@@ -111,10 +111,10 @@ def page_files() -> dict[str, bytes]:
 def built_files() -> dict[str, bytes]:
     """All files of the built page."""
     folder = files("fedrecplus.web.page") / "site"
-    found = {each.name: each.read_bytes() for each in folder.iterdir() if each.name not in _NOT_SERVED}
-    if "app.js" not in found:
+    by_name = {each.name: each.read_bytes() for each in folder.iterdir() if each.name not in _NOT_SERVED}
+    if "app.js" not in by_name:
         raise UserError("the page has not been built", "run `make page`, which needs node and npm")
-    return found
+    return by_name
 
 
 def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tuple[bytes, dict[str, Any]]:

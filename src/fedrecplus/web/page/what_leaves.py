@@ -62,15 +62,15 @@ def with_columns_of(config: Config, run: Config) -> Config:
 
 
 def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[str, Any]:
-    found = table_for(config, tables)
+    table = table_for(config, tables)
     assumed = assumptions(config)[0]
     of = config.model.attacker()
     return {
         "name": config.algorithm,
         "own": own,
-        "table": None if found is None else {"number": found[0], "from": found[1], "to": found[2]},
-        "trained_by": tables[found[0]].config.algorithm if found else "",
-        "round": tables[found[0]].config.server.rounds if found else 0,
+        "table": None if table is None else {"number": table[0], "from": table[1], "to": table[2]},
+        "trained_by": tables[table[0]].config.algorithm if table else "",
+        "round": tables[table[0]].config.server.rounds if table else 0,
         "columns": _columns(config),
         "model": _choice(config.model),
         "pseudo_items": _choice(config.pseudo_items),

@@ -29,15 +29,15 @@ from fedrecplus.web.report.verdicts import verdicts_section
 
 def page_of(contents: Sequence[dict[str, Any]], title: str = "fedrecplus", command: str = "") -> str:
     """A page of JSON contents, each recognised by what it holds."""
-    found = [Found(kind, content, "what was found") for content in contents if (kind := kind_of(content))]
-    return page(found, title, command)
+    inputs = [Found(kind, content, "what was found") for content in contents if (kind := kind_of(content))]
+    return page(inputs, title, command)
 
 
-def page(found: Sequence[Found], title: str, command: str) -> str:
+def page(inputs: Sequence[Found], title: str, command: str) -> str:
     """The whole page as text."""
-    for each in found:
+    for each in inputs:
         _check(each)
-    sections = sections_of(found)
+    sections = sections_of(inputs)
     links = "".join(f'<li><a href="#{text(each.name)}">{text(each.title)}</a></li>' for each in sections)
     here = files(__package__)
     style, script = (here.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -56,15 +56,15 @@ def page(found: Sequence[Found], title: str, command: str) -> str:
     )
 
 
-def sections_of(found: Sequence[Found]) -> list[Section]:
+def sections_of(inputs: Sequence[Found]) -> list[Section]:
     """Everything that was found, in the paper's order, each under a name of its own."""
 
     def all_of(kind: str) -> list[dict[str, Any]]:
-        return [each.content for each in found if each.kind == kind]
+        return [each.content for each in inputs if each.kind == kind]
 
     comparisons, runs = all_of("comparison"), all_of("run")
     sections = [
-        verdicts_section(found),
+        verdicts_section(inputs),
         *family_sections(all_of("family")),
         results_section(comparisons) if comparisons else None,
         *(section for content in all_of("ablation") for section in ablation_sections(content)),
@@ -75,21 +75,21 @@ def sections_of(found: Sequence[Found]) -> list[Section]:
         frontier_section(comparisons, all_of("audit"), runs),
         *map(audit_section, all_of("audit")),
     ]
-    there = [section for section in sections if section]
-    names = unique([section.name for section in there], "{}-{}")
-    return [replace(section, name=name) for section, name in zip(there, names, strict=True)]
+    present = [section for section in sections if section]
+    names = unique([section.name for section in present], "{}-{}")
+    return [replace(section, name=name) for section, name in zip(present, names, strict=True)]
 
 
-def _check(found: Found) -> None:
+def _check(checked: Found) -> None:
     """Refuse by name what is damaged or was written by a version with other fields."""
     try:
-        sections_of([found])
+        sections_of([checked])
     except UserError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         wrong = f"without {error}" if isinstance(error, KeyError) else f"that can't be read: {error}"
         raise UserError(
-            f"{found.source}: {found.kind} {wrong}", "it is damaged or of another version: make it again"
+            f"{checked.source}: {checked.kind} {wrong}", "it is damaged or of another version: make it again"
         ) from None
 
 

@@ -78,13 +78,21 @@ class Case:
 
         An attacker who knows everybody else's ratings is another question, and has a column of its own.
         """
-        known = [(name, found) for name, found in self.attacks.items() if found.auc is not None and not found.knowing]
+        known = [
+            (name, attacked)
+            for name, attacked in self.attacks.items()
+            if attacked.auc is not None and not attacked.knowing
+        ]
         return max(known, key=lambda pair: (round(pair[1].gain or 0.0, 3), pair[1].auc or 0.0), default=None)
 
     @property
     def reader(self) -> tuple[str, Attacked] | None:
         """The attack that reads most ratings exactly; None where none tries."""
-        known = [(name, found) for name, found in self.attacks.items() if found.exact is not None and not found.knowing]
+        known = [
+            (name, attacked)
+            for name, attacked in self.attacks.items()
+            if attacked.exact is not None and not attacked.knowing
+        ]
         return max(known, key=lambda pair: pair[1].exact or 0.0, default=None)
 
 
@@ -99,14 +107,14 @@ def cases_of(
     missing, and audits what is missing then. A short run with all cryptography lends its seconds per round to the
     training that it is the beginning of.
     """
-    found: dict[Identity, dict[Identity, Case]] = {}
+    by_identity: dict[Identity, dict[Identity, Case]] = {}
     for rows in [*(content["rows"] for content in comparisons), results]:
         groups: dict[tuple[Identity, Identity], list[Mapping[str, Any]]] = {}
         for row in rows:
             identity = _identity(row["dataset"], row["algorithm"], row["config"])
             groups.setdefault((identity, tuple(_flat(row["config"]).items())), []).append(row)
         for (identity, settings), own in groups.items():
-            alike = found.setdefault(identity, {})
+            alike = by_identity.setdefault(identity, {})
             if longer := _beginning_of(alike, dict(settings), own):
                 longer.seconds = _seconds_of_a_round(own)
             else:
@@ -115,7 +123,7 @@ def cases_of(
         for row in content["rows"]:
             tables = _audited_config(content, row)
             identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"], tables), tables)
-            settings, alike = tuple(_flat(tables).items()), found.setdefault(identity, {})
+            settings, alike = tuple(_flat(tables).items()), by_identity.setdefault(identity, {})
             if settings not in alike and len(alike) == 1:
                 (case,) = alike.values()
             else:
@@ -123,9 +131,9 @@ def cases_of(
             _fill(case, row, tables)
             if row.get("applies") is not False:  # an attack with nothing to look at found nothing
                 case.attacks[row["attack"]] = _attacked(row)
-    for alike in found.values():
+    for alike in by_identity.values():
         _tell_apart(list(alike.values()))
-    cases = [case for alike in found.values() for case in alike.values()]
+    cases = [case for alike in by_identity.values() for case in alike.values()]
     return sorted(cases, key=lambda case: (case.dataset, case.rmse is None, case.rmse or 0.0))
 
 
@@ -165,13 +173,13 @@ def _case(identity: Identity, settings: dict[str, Any]) -> Case:
 
 def _flat(tables: Tables, before: str = "") -> dict[str, Any]:
     """Settings by their dotted names; not the seed, how it is evaluated, or what a simulation leaves out."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in sorted(tables.items()):
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{before}{name}.")
+            flat |= _flat(value, f"{before}{name}.")
         elif before + name not in _OF_NO_ACCOUNT and not (before == "channel." and name == _SKIPPED):
-            found[before + name] = tuple(value) if isinstance(value, list) else value
-    return {name: value for name, value in found.items() if not name.startswith("evaluation.")}
+            flat[before + name] = tuple(value) if isinstance(value, list) else value
+    return {name: value for name, value in flat.items() if not name.startswith("evaluation.")}
 
 
 def _tell_apart(cases: Sequence[Case]) -> None:

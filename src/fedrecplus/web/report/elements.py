@@ -77,8 +77,8 @@ def table(
 
 def mean_sd(row: Mapping[str, Any], *names: str) -> list[str]:
     """Figures over folds as cells: mean ± standard deviation, which one fold has not; a dash where there is none."""
-    found = [row.get(name) for name in names]
-    return ["–" if each is None else str(FoldMean(**each)) for each in found]
+    figures = [row.get(name) for name in names]
+    return ["–" if each is None else str(FoldMean(**each)) for each in figures]
 
 
 def trace(name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **look: Any) -> dict[str, Any]:

@@ -18,17 +18,17 @@ _SAME = (
 
 def family_sections(contents: Sequence[dict[str, Any]]) -> list[Section]:
     """A section per data set, with all runs of the family on it; one more of FedRec's own models, if any was run."""
-    found: list[Section] = []
+    sections: list[Section] = []
     ordered = sorted(contents, key=family_tables.table_column)
     for name in dict.fromkeys(content["dataset"] for content in ordered):
         own = [content for content in ordered if content["dataset"] == name]
         paper, fedrec = ([content for content in own if bool(content["claims"]) == claims] for claims in (True, False))
         if paper:
-            found.append(_section(name, paper))
+            sections.append(_section(name, paper))
         if fedrec:
             parts = [paragraph(_SAME), *(part for content in fedrec for part in _tables(content))]
-            found.append(Section("fedrec", f"FedRec's two models on {name}", parts))
-    return found
+            sections.append(Section("fedrec", f"FedRec's two models on {name}", parts))
+    return sections
 
 
 def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:

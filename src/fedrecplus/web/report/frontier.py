@@ -35,7 +35,7 @@ def frontier_section(
     """Everything that was both trained and attacked, or is to be compared with that; None without an audit."""
     if not audits:
         return None
-    found = cases_of(comparisons, audits, [run["result"] for run in runs])
+    cases = cases_of(comparisons, audits, [run["result"] for run in runs])
     parts = [
         paragraph(
             "A good case is far to the left in every panel: low error, nothing read, attacks no better than their",
@@ -46,8 +46,8 @@ def frontier_section(
             "not measurements; the noise of a run with seeded_noise is taken off by whoever knows its seed.",
         )
     ]
-    for dataset in dict.fromkeys(case.dataset for case in found):
-        own = [case for case in found if case.dataset == dataset]
+    for dataset in dict.fromkeys(case.dataset for case in cases):
+        own = [case for case in cases if case.dataset == dataset]
         parts += [f"<h3>{text(dataset or 'data not named')}</h3>", _panels(own), table(*frontier_table(own), _CAPTION)]
         parts += [_gains(own), _each_attack(own)]
     return Section("frontier", "Privacy–accuracy frontier", parts)
@@ -67,9 +67,9 @@ def frontier_table(cases: Sequence[Case]) -> tuple[Sequence[str], list[list[str]
 
 def to_markdown(comparisons: Sequence[Content], audits: Sequence[Content], runs: Sequence[Content] = ()) -> str:
     """The table of every data set, and the figures of each attack, for a document."""
-    found, tables = cases_of(comparisons, audits, [run["result"] for run in runs]), []
-    for dataset in dict.fromkeys(case.dataset for case in found):
-        own = [case for case in found if case.dataset == dataset]
+    cases, tables = cases_of(comparisons, audits, [run["result"] for run in runs]), []
+    for dataset in dict.fromkeys(case.dataset for case in cases):
+        own = [case for case in cases if case.dataset == dataset]
         tables += [f"{dataset or 'Data not named'}:\n", markdown_table(*frontier_table(own))]
         if any(case.attacks for case in own):
             tables.append(markdown_table(*_attack_table(own)))
@@ -83,8 +83,8 @@ def _line(case: Case) -> list[str]:
     read = "–" if reader is None else _with(percent(reader[1].exact), _percent_or_none(reader[1].exact_control))
     if strongest is None:
         return [case.algorithm, sent, case.protection, *costs, read, "–", "–", "–"]
-    name, found = strongest
-    told = [name, _with(number(found.auc), _number_or_none(found.control)), number(found.worst_tenth)]
+    name, attacked = strongest
+    told = [name, _with(number(attacked.auc), _number_or_none(attacked.control)), number(attacked.worst_tenth)]
     return [case.algorithm, sent, case.protection, *costs, read, *told]
 
 
@@ -120,14 +120,14 @@ def _attack_table(cases: Sequence[Case]) -> tuple[list[str], list[list[str]]]:
 
 def _attacks(cases: Sequence[Case]) -> list[str]:
     """All attacks on some case, in the audit's order."""
-    found = dict.fromkeys(name for case in cases for name in case.attacks)
-    return sorted(found, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    names = dict.fromkeys(name for case in cases for name in case.attacks)
+    return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
-def _figures(found: Attacked | None) -> str:
-    if found is None or found.auc is None:
+def _figures(attacked: Attacked | None) -> str:
+    if attacked is None or attacked.auc is None:
         return "–"
-    return f"{_with(number(found.auc), _number_or_none(found.control))} / {number(found.worst_tenth)}"
+    return f"{_with(number(attacked.auc), _number_or_none(attacked.control))} / {number(attacked.worst_tenth)}"
 
 
 def _panels(cases: Sequence[Case]) -> str:
@@ -219,11 +219,11 @@ def _told(case: Case, figure: str) -> float | None:
 
 def _gains(cases: Sequence[Case]) -> str:
     """Every attack on every case as colours: AUC over its control."""
-    own = [case for case in cases if any(found.gain is not None for found in case.attacks.values())]
+    own = [case for case in cases if any(attacked.gain is not None for attacked in case.attacks.values())]
     if not own:
         return ""
     attacks = _attacks(own)
-    values = [[found.gain if (found := case.attacks.get(name)) else None for name in attacks] for case in own]
+    values = [[attacked.gain if (attacked := case.attacks.get(name)) else None for name in attacks] for case in own]
     labels = [["" if value is None else f"{value:+.3f}" for value in row] for row in values]
     cells = {
         "type": "heatmap", "meta": "diverging", "x": attacks, "y": [case.name for case in own], "z": values,

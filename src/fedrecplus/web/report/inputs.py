@@ -42,13 +42,13 @@ def kind_of(content: Any) -> str | None:
 
 def gather(paths: Sequence[Path]) -> list[Found]:
     """Everything in the given files and folders; a path without anything is an error."""
-    found: list[Found] = []
+    inputs: list[Found] = []
     for path in paths:
         here = list(_in(path))
         if not here:
             raise UserError(f"{path} holds nothing to report on", f"give run folders, or {_OURS}")
-        found += here
-    return found
+        inputs += here
+    return inputs
 
 
 def _in(path: Path) -> Iterator[Found]:

@@ -21,9 +21,9 @@ _MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n)(?P<text>.*?)(<!-- end -->)
 _MARKS = {"helps": " ↓", "harms": " ↑"}
 
 
-def renewed(text: str, found: Sequence[Found]) -> str:
+def renewed(text: str, inputs: Sequence[Found]) -> str:
     """The document with new tables where the studies have any."""
-    blocks, ideas = dict(_blocks(found)), dict(_ideas(found))
+    blocks, ideas = dict(_blocks(inputs)), dict(_ideas(inputs))
 
     def renew(mark: re.Match[str]) -> str:
         name, own = mark["name"], mark["text"]
@@ -41,16 +41,16 @@ def _with_columns(old: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     return markdown_table([*columns], [list(row) for row in zip(*columns.values(), strict=True)])
 
 
-def _blocks(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
+def _blocks(inputs: Sequence[Found]) -> Iterator[tuple[str, str]]:
     """Every table that can be made, by name."""
-    for kind, content in ((each.kind, each.content) for each in found):
+    for kind, content in ((each.kind, each.content) for each in inputs):
         for name, table in _TABLES[kind](content) if kind in _TABLES else ():
             yield name, f"{table}{_origin(content)}"
 
 
-def _ideas(found: Sequence[Found]) -> Iterator[tuple[str, Table]]:
+def _ideas(inputs: Sequence[Found]) -> Iterator[tuple[str, Table]]:
     """What the paper's ideas bring, by model."""
-    families = [each.content for each in found if each.kind == "family" and each.content["claims"]]
+    families = [each.content for each in inputs if each.kind == "family" and each.content["claims"]]
     for model in dict.fromkeys(content["model"] for content in families):
         own = sorted((content for content in families if content["model"] == model), key=family_tables.table_column)
         yield f"ideas {model}", family_tables.ideas_table(own)

@@ -52,8 +52,8 @@ def _table(named: Mapping[str, Results], headings: Sequence[str], paths: Sequenc
 
 
 def _mean(results: Results, path: Sequence[str]) -> str:
-    found = [_at(result, path) for result in results]
-    known = [value for value in found if value is not None]
+    figures = [_at(result, path) for result in results]
+    known = [value for value in figures if value is not None]
     return f"{sum(known) / len(known):.4f}" if known else "–"
 
 
@@ -90,11 +90,11 @@ def _measured(name: str, content: dict[str, Any]) -> list[str]:
     configs = {name: dumps(from_tables(config, source=name)) for name, config in named.items()}
     trivial = [row for row in content.get("trivial", []) if row["dataset"] == name]
     plots = [_plot(name, ours), _list_plot(name, ours)]
-    found = [bullets(_findings(ours)), *plots, made_of_runs([*runs, *trivial], configs)]
+    blocks = [bullets(_findings(ours)), *plots, made_of_runs([*runs, *trivial], configs)]
     results: dict[str, list[dict[str, Any]]] = {row["algorithm"]: [] for row in ours}
     for row in (*trivial, *runs):
         results.setdefault(row["algorithm"], []).append(row)
-    return [f"<h3>{text(name)}</h3>", *_tables(name, ours), breakdown(results, LIST_NAMES), *found]
+    return [f"<h3>{text(name)}</h3>", *_tables(name, ours), breakdown(results, LIST_NAMES), *blocks]
 
 
 def _tables(name: str, ours: Sequence[dict[str, Any]]) -> list[str]:
@@ -134,8 +134,8 @@ def _findings(ours: Sequence[dict[str, Any]]) -> list[str]:
 def _ndcg(ours: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Algorithm → NDCG@10 over folds, where there is one; the global mean's list is the most popular items."""
     names = {row["algorithm"]: LIST_NAMES.get(row["algorithm"], row["algorithm"]) for row in ours}
-    found = {names[row["algorithm"]]: row.get("ranking", {}).get("ndcg@10") for row in ours}
-    return {name: figure for name, figure in found.items() if figure is not None}
+    by_algorithm = {names[row["algorithm"]]: row.get("ranking", {}).get("ndcg@10") for row in ours}
+    return {name: figure for name, figure in by_algorithm.items() if figure is not None}
 
 
 def _list_findings(ours: Sequence[dict[str, Any]]) -> list[str]:

@@ -90,8 +90,8 @@ def _row(name: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _lists(results: Sequence[Mapping[str, Any]]) -> str:
-    found = [(result.get("ranking") or {}).get("ndcg@10") for result in results]
-    values = [value for value in found if value is not None]
+    figures = [(result.get("ranking") or {}).get("ndcg@10") for result in results]
+    values = [value for value in figures if value is not None]
     if not values:
         return "–"
     return str(fold_mean(values))

@@ -57,24 +57,24 @@ def _gradient_norm(content: dict[str, Any]) -> str:
     return plot(traces, layout, f"Squared gradient norm over rounds, {ending}.")
 
 
-def _corollary(found: dict[str, Any]) -> list[str]:
+def _corollary(content: dict[str, Any]) -> list[str]:
     """The rate over numbers of rounds beside 1/√T, both through the first point."""
-    T, smallest = ([each[name] for each in found["horizons"]] for name in ("rounds", "smallest"))
+    T, smallest = ([each[name] for each in content["horizons"]] for name in ("rounds", "smallest"))
     rate = [smallest[0] * (T[0] / t) ** 0.5 for t in T]
     traces = [trace("min ‖∇f‖², measured", T, smallest, "lines+markers"), trace("1/√T", T, rate, line=_DOTTED)]
     layout = {"xaxis": axis("T, rounds of a training", type="log"), "yaxis": axis("min ‖∇f‖²", type="log")}
-    caption = f"Trainings with the corollary's step sizes: slope {found['slope']:.2f}; 1/√T has −0.50."
-    shown = table(corollary.HEADINGS, corollary.horizon_rows(found))
-    return [bullets(found["says"]), plot(traces, layout, caption, height=340), shown]
+    caption = f"Trainings with the corollary's step sizes: slope {content['slope']:.2f}; 1/√T has −0.50."
+    shown = table(corollary.HEADINGS, corollary.horizon_rows(content))
+    return [bullets(content["says"]), plot(traces, layout, caption, height=340), shown]
 
 
-def _gaussian(found: dict[str, Any]) -> str:
-    x = found["batch"]
+def _gaussian(content: dict[str, Any]) -> str:
+    x = content["batch"]
     traces = [
-        trace("batch gradients", x, found["distance"], "lines+markers"),
-        trace("normal draws", x, [found["at_best"]] * len(x), line=_DOTTED),
+        trace("batch gradients", x, content["distance"], "lines+markers"),
+        trace("normal draws", x, [content["at_best"]] * len(x), line=_DOTTED),
     ]
     layout = {"xaxis": axis("batch size B", type="log"), "yaxis": axis("Kolmogorov distance", type="log")}
-    slope = "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f}"
+    slope = "too few points for a slope" if content["slope"] is None else f"slope {content['slope']:.2f}"
     caption = f"How fast a batch's gradient becomes Gaussian: {slope}; −0.5 is the central limit."
     return plot(traces, layout, caption, height=340)

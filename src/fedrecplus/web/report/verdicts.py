@@ -23,9 +23,9 @@ _WORDS = {
 }
 
 
-def verdicts_section(found: Sequence[Found]) -> Section | None:
+def verdicts_section(inputs: Sequence[Found]) -> Section | None:
     """A sentence per claim; None where nothing of the paper's was run."""
-    lines = [line for each in found for line in _SAYS.get(each.kind, _nothing)(each.content)]
+    lines = [line for each in inputs for line in _SAYS.get(each.kind, _nothing)(each.content)]
     if not lines:
         return None
     apart = (

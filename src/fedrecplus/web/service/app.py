@@ -112,8 +112,8 @@ def _public_routes(app: FastAPI, source: ModelSource) -> None:
         served = source.current
         if not search:
             return _cached(request, served.items)
-        found = await anyio.to_thread.run_sync(served.search, search, limit)
-        return _json({"scale": str(served.recommender.model.scale), "items": found})
+        titles = await anyio.to_thread.run_sync(served.search, search, limit)
+        return _json({"scale": str(served.recommender.model.scale), "items": titles})
 
     @app.get(
         "/model", summary="The public table: what is to know of it, its digest and provenance",
@@ -136,10 +136,10 @@ def _public_routes(app: FastAPI, source: ModelSource) -> None:
         return file(request, name)
 
     def file(request: Request, name: str) -> Response:
-        found = source.current.site.get(name)
-        if found is None:
+        titles = source.current.site.get(name)
+        if titles is None:
             raise HTTPException(404, "there is nothing of this name")
-        return _cached(request, found)
+        return _cached(request, titles)
 
 
 def _operator_routes(app: FastAPI, source: ModelSource, metrics: ServiceMetrics) -> None:
@@ -195,10 +195,10 @@ def _list(served: ServedModel, wanted: ListRequest) -> Response:
         return _problem(422, f"unknown items {named}{more}", "ratings", "leave them out; `/items` lists those known")
     try:
         options = ListOptions(wanted.n, wanted.by, not wanted.include_seen, wanted.explore, wanted.why)
-        found = served.recommender.fold_in(wanted.ratings).top_list(options)
+        top_list = served.recommender.fold_in(wanted.ratings).top_list(options)
     except UserError as error:
         return _problem(422, error.problem, "ratings", error.remedy)
-    rows = [asdict(item) for item in found.items]
+    rows = [asdict(item) for item in top_list.items]
     return _json({"model": served.digest[:32], "number": served.number, "items": rows})
 
 

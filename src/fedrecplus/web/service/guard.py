@@ -111,9 +111,9 @@ class _Answer:
     async def send(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self.begun, self.status = True, message["status"]
-            there = {name.lower() for name, _ in message["headers"]}
+            present = {name.lower() for name, _ in message["headers"]}
             more = [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]
-            message["headers"] = [*message["headers"], *(each for each in more if each[0] not in there)]
+            message["headers"] = [*message["headers"], *(each for each in more if each[0] not in present)]
         self.size += len(message.get("body", b""))
         await self.forward(message)
 

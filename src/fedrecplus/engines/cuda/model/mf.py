@@ -46,14 +46,16 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; everybody's U besides."""
     steps, sums = steps_of(card_round.problem, card_round.message), card_round.sums()
     V, U, moved_U = tables_of(card_round)
-    for each in card_round.classes:
-        if _fused(each, V, sums):
-            train_at_once(each, card_round.rows, steps, V, U, moved_U, sums)
+    for size_class in card_round.classes:
+        if _fused(size_class, V, sums):
+            train_at_once(size_class, card_round.rows, steps, V, U, moved_U, sums)
         else:
-            for part in each.parts(NUMBERS_AT_ONCE // (each.rows * V.shape[1])):
+            for part in size_class.parts(NUMBERS_AT_ONCE // (size_class.rows * V.shape[1])):
                 _train_apart(part, card_round.rows, steps, V, U, moved_U, sums)
-    if not sums.weighing.distances and any(_fused(each, V, sums) for each in card_round.classes):
-        sums.per_item += card_round.row_counts([each for each in card_round.classes if _fused(each, V, sums)])
+    if not sums.weighing.distances and any(_fused(size_class, V, sums) for size_class in card_round.classes):
+        sums.per_item += card_round.row_counts(
+            [size_class for size_class in card_round.classes if _fused(size_class, V, sums)]
+        )
     return sums, CardArray(moved_U)
 
 
@@ -82,14 +84,14 @@ def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
     )
 
 
-def _fused(each: SizeClass, V: Tensor, sums: CardSums) -> bool:
+def _fused(size_class: SizeClass, V: Tensor, sums: CardSums) -> bool:
     """Whether the updates of a size class are added up as they are made."""
-    return _in_registers(each, V) and not sums.deterministic and not sums.weighing.in_steps
+    return _in_registers(size_class, V) and not sums.deterministic and not sums.weighing.in_steps
 
 
-def _in_registers(each: SizeClass, V: Tensor) -> bool:
+def _in_registers(size_class: SizeClass, V: Tensor) -> bool:
     """Whether a program can keep the rows of a client of this size class in registers."""
-    return each.rows * V.shape[1] * V.element_size() <= LARGEST_IN_REGISTERS
+    return size_class.rows * V.shape[1] * V.element_size() <= LARGEST_IN_REGISTERS
 
 
 def _warps(numbers: int) -> int:
@@ -105,38 +107,38 @@ def _shape(numbers: int, V: Tensor) -> dict[str, int]:
 
 
 def train_at_once(
-    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+    size_class: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
     """Train the clients of a size class and add up their updates as they are made."""
-    weights = torch.ones(len(each.clients), dtype=torch.float64, device=DEVICE)
-    _launch(each, rows, steps, V, U, moved_U, sums, sums.total, weights, weights, keep=False)
+    weights = torch.ones(len(size_class.clients), dtype=torch.float64, device=DEVICE)
+    _launch(size_class, rows, steps, V, U, moved_U, sums, sums.total, weights, weights, keep=False)
     sums.overall += weights.sum()
-    sums.clients += len(each.clients)
+    sums.clients += len(size_class.clients)
 
 
 def _train_apart(
-    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+    size_class: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
-    count, columns = len(each.clients), V.shape[1]
-    moved = torch.empty((count, each.rows, columns), dtype=V.dtype, device=DEVICE)
-    numbers = torch.empty((count, each.rows), dtype=torch.int32, device=DEVICE)
-    if _in_registers(each, V):
-        _launch(each, rows, steps, V, U, moved_U, sums, moved, numbers, numbers, keep=True)
+    count, columns = len(size_class.clients), V.shape[1]
+    moved = torch.empty((count, size_class.rows, columns), dtype=V.dtype, device=DEVICE)
+    numbers = torch.empty((count, size_class.rows), dtype=torch.int32, device=DEVICE)
+    if _in_registers(size_class, V):
+        _launch(size_class, rows, steps, V, U, moved_U, sums, moved, numbers, numbers, keep=True)
     else:
         known = rows.ratings
         _steps.train_long[(count,)](
-            each.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
+            size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
             rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, moved, numbers,
-            steps.epochs, sums.width, ROWS=each.rows, BLOCK=min(each.rows, 4096 // min(columns, 256)),
+            steps.epochs, sums.width, ROWS=size_class.rows, BLOCK=min(size_class.rows, 4096 // min(columns, 256)),
             COLUMNS=columns, RATED_ONLY=steps.rated_only, PSEUDO=rows.has_pseudo, num_warps=4,
         )  # fmt: skip
-    rated = rows.ratings.counts(pseudo=False)[each.clients]
-    all_rows = rows.ratings.counts(pseudo=rows.has_pseudo)[each.clients]
-    sums.add(each.clients, numbers, moved, rated, rated if sums.weighing.rated_rows_only else all_rows)
+    rated = rows.ratings.counts(pseudo=False)[size_class.clients]
+    all_rows = rows.ratings.counts(pseudo=rows.has_pseudo)[size_class.clients]
+    sums.add(size_class.clients, numbers, moved, rated, rated if sums.weighing.rated_rows_only else all_rows)
 
 
 def _launch(
-    each: SizeClass,
+    size_class: SizeClass,
     rows: CardRows,
     steps: CardSteps,
     V: Tensor,
@@ -149,12 +151,12 @@ def _launch(
     keep: bool,
 ) -> None:
     known = rows.ratings
-    _steps.train_clients[(len(each.clients),)](
-        each.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
+    _steps.train_clients[(len(size_class.clients),)](
+        size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
         rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, sums.step,
         sums.step_sizes, sums.numbers, table, sums.per_item, numbers, weights, steps.epochs, sums.width,
-        ROWS=each.rows, COLUMNS=V.shape[1], BIASES=steps.biases, SCALED=steps.scaled, AGAIN=True,
+        ROWS=size_class.rows, COLUMNS=V.shape[1], BIASES=steps.biases, SCALED=steps.scaled, AGAIN=True,
         RATED_ONLY=steps.rated_only, SUM_RATED=sums.weighing.rated_rows_only,
         DISTANCES=sums.weighing.distances and not keep, WHICH=sums.weighing.rows, KEEP=keep, PSEUDO=rows.has_pseudo,
-        **_shape(each.rows * V.shape[1], V),
+        **_shape(size_class.rows * V.shape[1], V),
     )  # fmt: skip

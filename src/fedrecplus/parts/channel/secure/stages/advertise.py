@@ -64,11 +64,11 @@ def take(server: SecureServer, sender: int, data: bytes) -> None:
 
 def close(server: SecureServer) -> dict[int, bytes]:
     """Draw the graph of neighbours; to each client, its neighbours' keys."""
-    clients, how = sorted(server.adverts), server.options
-    server.need(len(clients), max(how.least_cohort, 2), "advertised keys")
+    clients, options = sorted(server.adverts), server.options
+    server.need(len(clients), max(options.least_cohort, 2), "advertised keys")
     # rows that differ need masks between all who send them, and a server that lies could choose neighbours
-    sparse = how.sparse and server.layout.whole and server.pinned is None
-    plan = graph.plan(len(clients), how.corrupted, how.dropout, server.pinned is not None, sparse)
+    sparse = options.sparse and server.layout.whole and server.pinned is None
+    plan = graph.plan(len(clients), options.corrupted, options.dropout, server.pinned is not None, sparse)
     server.plan = plan
     if plan.complete:
         server.neighbours = graph.everybody(clients)
