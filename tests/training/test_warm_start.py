@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import pytest
 
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.engines import engine_of, prepare
+from fedrecplus.data.adding import added
+from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of
+from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.run_folder import RunFolder
-from fedrecplus.training.warm_start import Earlier
+from fedrecplus.training.warm_start import Earlier, continued
 
 RATINGS, TEST = fr.split(fr.load("synthetic:clients=300,items=40,ratings_per_client=20,noise=0.2,factors=2"), 0)
 NEW = RATINGS.item_ids[[0, 3, 11]]
@@ -96,15 +100,49 @@ def test_what_came_since_is_added_and_who_left_is_taken_out(tmp_path: Path, caps
     assert set(NEW.tolist()) <= set(second.model.item_ids.tolist()) - set(first.model.item_ids.tolist())
     assert RunFolder(runs[0]).result()["rounds"] == 17
     assert RunFolder(runs[1]).result()["rounds"] == 3
-    assert second.model.config.model == first.model.config.model, "what validation chose is kept"
     leaves = str(people[3])
     assert exit_code_of(["train", "--from", str(runs[1]), "--without", leaves, "--out", str(runs[2])]) == 0
     assert exit_code_of(["train", "--from", str(runs[2]), "--out", str(runs[3])]) == 0
     for run in runs[2:]:
         assert leaves not in fr.Recommender.load(run).clients.client_ids.astype(str).tolist()
         assert RunFolder(run).result()["rounds"] == 3
+    third, fourth = (fr.Recommender.load(run) for run in runs[2:])
+    assert second.model.config.model == third.model.config.model == fourth.model.config.model, "nothing says otherwise"
     tested = [RunFolder(run).result()["test_ratings"] for run in runs[:2]]
     assert tested[0] == tested[1], "what was tested on is trained on by none"
+
+
+def test_what_came_since_is_what_no_table_was_trained_on(earlier: fr.Run) -> None:
+    begun = Earlier.of(earlier.recommender, earlier.config)
+    np.testing.assert_array_equal(begun.came_since(RATINGS), np.isin(RATINGS.item_ids[RATINGS.items], NEW))
+    own = without_new()
+    assert not begun.came_since(own).any()
+    strangers = replace(own, client_ids=own.client_ids + 10**6)
+    assert begun.came_since(strangers).all()
+
+
+def test_what_came_since_chooses_the_head() -> None:
+    before, later = fr.split(fr.load("synthetic:clients=300,items=40,ratings_per_client=20,noise=2.5,factors=2"), 1)
+    config = fr.assign(short("fedrec+secure", 10), ["channel.rule=sums"])
+    first, both = fr.train(before, None, config), added(before, later)
+    model = first.recommender.model
+    odd = replace(model, config=replace(config, model=config.model.with_settings(user_mean=0.0, public_scale=0.05)))
+    begun = Earlier.of(replace(first.recommender, model=odd), config)
+    problem, engine = prepare(both, config), engine_of(config)
+    state, held = begun.begin(problem, engine.start(problem)), HeldBack.since(problem, begun.came_since(both))
+    assert held is not None
+    assert (held.until, len(held.ratings), len(held.problem.ratings)) == (0, len(later), len(before))
+
+    def error(now: SimulationState) -> float:
+        fallback, predict = Fallback.of(held.problem.ratings, config), predictor_of(engine, held.problem, now).predict
+        return errors_of(held.ratings, predict, fallback).total.rmse
+
+    chosen, sent = held.chosen(engine, state)
+    assert config.model.with_head(state.server.head).settings.user_mean == 0.0, "until validation says otherwise"
+    assert error(chosen) < error(state)
+    assert sent > 0
+    run = fr.train(both, None, continued(odd, config), start=begun.model)
+    assert run.result["rounds"] == 3
 
 
 def test_a_run_that_goes_on_keeps_the_seed_that_cut_its_test_fold(tmp_path: Path, capsys: Any) -> None:

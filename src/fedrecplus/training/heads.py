@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.data import Ratings
 from fedrecplus.data.shards import ShardedRatings
-from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, prepare, rounds
+from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, prepare, rounds, statistics_budget
 from fedrecplus.protocol import BYTES_PER_NUMBER
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import plan_of
@@ -54,10 +54,26 @@ class HeldBack:
         kept = kept_back(ratings, config.server.held_back, config.seed)
         return cls(prepare(ratings.where(~kept), config), ratings.where(kept), until) if kept.any() else None
 
+    @classmethod
+    def since(cls, problem: Problem, new: NDArray[np.bool_]) -> HeldBack | None:
+        """What came since an earlier model, whose tables never saw it: so no round need do without.
+
+        None where nothing came, or where counting what was there before would be one more noisy release.
+        """
+        config, ratings = problem.config, problem.ratings
+        nothing = not new.any() or new.all() or not config.model.head_choices()
+        if nothing or plan_of(config) is not None or statistics_budget(config) is not None:
+            return None
+        return cls(prepare(ratings.where(~new), config), ratings.where(new), 0)
+
     def rounds(
         self, engine: Engine, whole: Problem, state: SimulationState
     ) -> Iterator[tuple[SimulationState, RoundReport]]:
         """All rounds that are left: on what is not kept back until it chose a head, then on everything."""
+        if self.until == 0 and state.server.round == 0:
+            state, sums = self.chosen(engine, state)
+            yield from _with_bytes(rounds(engine, whole, state), sums)
+            return
         if state.server.round < self.until:
             for now, report in rounds(engine, self.problem, state):
                 if now.server.round == self.until:
@@ -68,13 +84,17 @@ class HeldBack:
         yield from rounds(engine, whole, state)
 
     def chosen(self, engine: Engine, state: SimulationState) -> tuple[SimulationState, int]:
-        """The state with the best head, choice by choice, and the bytes of the sums that say so."""
+        """The state with the best head, choice by choice, and the bytes of the sums that say so.
+
+        Where none is surely better, that of an earlier model stays.
+        """
         head: tuple[int, ...] = ()
         numbers = 0
-        for choice in self.problem.config.model.head_choices():
+        choices = self.problem.config.model.head_choices()
+        for choice, before in zip(choices, state.server.head or (0,) * len(choices), strict=True):
             states = [_with_head(state, (*head, place)) for place in range(len(choice.candidates))]
             losses = self._errors(engine, states) if choice.by == "errors" else self._of_lists(engine, states)
-            head = (*head, surely_best(losses))
+            head = (*head, surely_best(losses, before))
             numbers += 2 * len(losses)
         return _with_head(state, head), BYTES_PER_NUMBER * numbers * len(self.problem.able)
 
@@ -101,15 +121,24 @@ class HeldBack:
         return Fallback.of(self.problem.ratings, self.problem.config)
 
 
-def surely_best(losses: Array) -> int:
-    """The row that is below the first by most after a standard error; the first where none is.
+def _with_bytes(
+    left: Iterator[tuple[SimulationState, RoundReport]], sums: int
+) -> Iterator[tuple[SimulationState, RoundReport]]:
+    """The rounds, of which the first has sent the sums of a validation, too."""
+    for state, report in left:
+        yield state, replace(report, bytes_up=report.bytes_up + sums)
+        sums = 0
+
+
+def surely_best(losses: Array, before: int = 0) -> int:
+    """The row that is below the one ``before`` by most after a standard error; that one where none is.
 
     Two sums of each row say it: of its differences from the first, and of their squares.
 
     >>> surely_best(np.array([[1.0, 1.0, 1.0], [0.8, 0.9, 0.7], [0.0, 2.0, 0.9]]))
     1
     """
-    lead = losses - losses[0]
+    lead = losses - losses[min(before, len(losses) - 1)]
     clients = max(lead.shape[1], 1)
     return int(np.argmin(lead.sum(axis=1) / clients + np.sqrt((lead**2).sum(axis=1)) / clients))
 

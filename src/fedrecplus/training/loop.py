@@ -108,13 +108,11 @@ def train(
     return Run(config, result, recommender, folder.path if folder else None)
 
 
-def _model_of(start: Start) -> str | Path | SharedModel:
+def _model_of(start: Start) -> str | Path | Recommender | SharedModel:
     """A run's folder, its or a recommender's model, and what else it may be."""
     if isinstance(start, Run):
         start = start.recommender if start.folder is None else start.folder
-    if isinstance(start, Recommender):
-        return start.model
-    if not isinstance(start, str | Path | SharedModel):
+    if not isinstance(start, str | Path | Recommender | SharedModel):
         raise UserError(f"start={start!r} is no model", "give a run, its folder, or its model")
     return start
 

@@ -89,7 +89,9 @@ class Training:
         if self.retries:
             self.problem = replace(self.problem, config=with_smaller_step(self.config, self.retries))
         held_back = HeldBack.of(self.problem)
-        if held_back is not None:  # exact counts and averages are taken once, of what is trained on first
+        if self.earlier is not None and self.earlier.clients is not None:
+            held_back = HeldBack.since(self.problem, self.earlier.came_since(self.problem.ratings))
+        elif held_back is not None:  # exact counts and averages are taken once, of what is trained on first
             self.problem = replace(self.problem, public=held_back.problem.public)
         self.engine = engine_of(self.problem.config)
         state = self.engine.start(self.problem)

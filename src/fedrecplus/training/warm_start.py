@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, load_config
+from fedrecplus.data import Ratings
 from fedrecplus.engines import Problem, SimulationState, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.parts import VALIDATED
 from fedrecplus.parts.model import Model
 from fedrecplus.rounds import ServerState, extend_server, neighbouring, plan_of
-from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training.model_files import CLIENTS, PrivateParts, SharedModel
 from fedrecplus.training.privacy import LEDGER, Line, privacy_lines, run_name
+from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
 _SHARE = 5
@@ -26,12 +28,12 @@ _FEWEST = 3
 
 
 def continued(model: SharedModel, config: Config, *, again: bool = False) -> Config:
-    """The settings that go on from a model: a fifth of the rounds it took, and no validation again.
+    """The settings that go on from a model: a fifth of the rounds it took, and its decay of lists.
 
     What went on itself, goes on by as many rounds ``again``.
     """
     rounds = config.server.rounds if again else min(config.server.rounds, max(_FEWEST, config.server.rounds // _SHARE))
-    server = msgspec.structs.replace(config.server, rounds=rounds, held_back=0.0)
+    server = msgspec.structs.replace(config.server, rounds=rounds)
     chosen = config.model.with_settings(recency=model.decay) if config.model.recency == VALIDATED else config.model
     return replace(config, model=chosen, server=server)
 
@@ -57,17 +59,21 @@ class Earlier:
     folder: str | None
     spent: tuple[Line, ...] = ()
     """the ledger's lines of all that was released for it, of runs before it, too"""
+    clients: PrivateParts | None = None
+    """what it was trained on, where that is at hand"""
 
     @classmethod
-    def of(cls, start: str | Path | SharedModel, config: Config) -> Earlier:
+    def of(cls, start: str | Path | Recommender | SharedModel, config: Config) -> Earlier:
         """A run folder's model, or one that is at hand; what can't go on with these settings is refused."""
         folder: str | None = None
         spent: tuple[Line, ...] = ()
         if isinstance(start, str | Path):
             path, rules = Path(start).expanduser().resolve(), [chosen.rule for chosen in config.choices]
-            folder, start, spent = str(path), SharedModel.read(path, rules), _spent(path, rules)
-        _check(start, config, spent)
-        return cls(start, folder, spent)
+            folder, spent = str(path), _spent(path, rules)
+            start = Recommender.load(path, rules) if (path / CLIENTS).exists() else SharedModel.read(path, rules)
+        model, clients = (start.model, start.clients) if isinstance(start, Recommender) else (start, None)
+        _check(model, config, spent)
+        return cls(model, folder, spent, clients)
 
     def begin(self, problem: Problem, state: SimulationState) -> SimulationState:
         """The state before the first round, with the earlier rows of known items and rows for new ones.
@@ -86,6 +92,17 @@ class Earlier:
         V[order] = grown.V
         head = head_of(problem.config.model, self.model.config.model)
         return replace(state, server=replace(state.server, V=V, dense=dense, head=head))
+
+    def came_since(self, ratings: Ratings) -> NDArray[np.bool_]:
+        """Which ratings the model wasn't trained on."""
+        assert self.clients is not None
+        before, places = self.clients, self.places(ratings.item_ids)
+        numbers = {str(name): number for number, name in enumerate(before.client_ids.tolist())}
+        who = np.array([numbers.get(str(name), -1) for name in ratings.client_ids.tolist()], dtype=np.int64)
+        count = len(self.model.item_ids)
+        known = np.repeat(np.arange(len(before.client_ids)), np.diff(before.indptr)) * count + before.items
+        client, item = who[ratings.client_of_rating], places[ratings.items]
+        return np.asarray((client < 0) | (item < 0) | ~np.isin(client * count + item, known))
 
     def places(self, item_ids: NDArray[Any]) -> NDArray[np.int64]:
         """Where each item is in the earlier model, by id; -1 for a new one."""
