@@ -108,7 +108,7 @@ def compare_command(
     chosen = _configs_of(names_in(algorithms), allow or [])
     configs = [changes.applied(one) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
-    way = split_of(split_by, options, test_file)
+    scheme = split_of(split_by, options, test_file)
     watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
     fewest = min(ratings.clients for ratings in sets)
     configs = [changes.for_people(one, fewest) if _trains(one) else one for one in configs]
@@ -118,7 +118,7 @@ def compare_command(
         "workers": workers,
         "resume": resume,
         "overwrite": overwrite,
-        "split": way,
+        "split": scheme,
     }
     comparisons = compare_with_bars(sets, configs, out, folds=folds, **study_options)
     for comparison in comparisons:

@@ -98,8 +98,8 @@ def shard(
         if name == SYNTHETIC and split_by is None:
             folder = shard_synthetic(SyntheticOptions.parse(settings), out, shards, **shard_options, progress=progress)
         else:
-            ratings, way = load(data, options=options, progress=progress), split_of(split_by, options, None)
-            folder = shard_ratings(ratings, out, shards, split=way, **shard_options, progress=progress)
+            ratings, scheme = load(data, options=options, progress=progress), split_of(split_by, options, None)
+            folder = shard_ratings(ratings, out, shards, split=scheme, **shard_options, progress=progress)
     say(f"{folder.ratings:,} ratings of {folder.clients:,} clients in {len(folder.shards)} shards: {out}")
 
 

@@ -297,7 +297,7 @@ def _refuse_again(catalogue: ItemCatalogue, out: Path) -> None:
 def _report(out: Path) -> None:
     result = RunFolder(out).result()
     headings = ["algorithm", "rounds", "loss", "seconds", "KB up", "KB down", "uploads", "dropouts"]
-    traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
+    traffic = [f"{result[f'bytes_{direction}_per_client_round'] / 1000:.1f}" for direction in ("up", "down")]
     loss = "–" if result["fit"] is None else f"{result['fit']['rmse']:.4f}"
     counts = [str(result["deployment"][name]) for name in ("uploads", "dropouts")]
     row = [result["algorithm"], str(result["rounds"]), loss, f"{result['seconds']:.1f}", *traffic, *counts]

@@ -179,13 +179,13 @@ class _Bars:
 
 def _note(step: Step) -> str | None:
     """The error of a round that was evaluated, and which workers of a cluster were slow."""
-    told = [] if step.rmse is None else [f"RMSE {step.rmse:.4f}"]
+    facts = [] if step.rmse is None else [f"RMSE {step.rmse:.4f}"]
     if step.seconds:
         from fedrecplus.engines.ray import slow_workers  # here: most trainings have no cluster
 
         slow = [f"{name} slow: {step.seconds[name]:.1f} s" for name in slow_workers(step.seconds)]
-        told += [f"{len(step.seconds)} workers, {max(step.seconds.values()):.1f} s", *slow]
-    return ", ".join(told) or None
+        facts += [f"{len(step.seconds)} workers, {max(step.seconds.values()):.1f} s", *slow]
+    return ", ".join(facts) or None
 
 
 @contextlib.contextmanager

@@ -24,19 +24,19 @@ _HEADINGS = ("round", "clients", "nodes", "paused", "dropouts", "refused", "loss
 def show_rounds(rounds: int) -> Iterator[Show]:
     """The function to call with a run's progress and journal."""
     console = plain_console(stderr=True)
-    told, said, when = 0, "", 0.0
+    shown, said, when = 0, "", 0.0
 
     def in_lines(progress: dict[str, Any], lines: list[dict[str, Any]]) -> None:
-        nonlocal told, said, when
+        nonlocal shown, said, when
         headline = _headline(progress, rounds)
         if headline != said and (time.monotonic() - when > _BETWEEN or not said):
             console.print(headline, soft_wrap=True)
             said, when = headline, time.monotonic()
-        for line in lines[told:]:
+        for line in lines[shown:]:
             facts = zip(_HEADINGS, _cells(line, rounds), strict=True)
             text = ", ".join(f"{heading} {cell}" for heading, cell in facts if cell)
             console.print(text, soft_wrap=True)
-        told = max(told, len(lines))
+        shown = max(shown, len(lines))
 
     if not console.is_terminal:
         yield in_lines

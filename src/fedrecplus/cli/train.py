@@ -231,7 +231,7 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     headings = ["algorithm", "MAE", "RMSE", "NMSE", "NDCG@10", "rounds", "seconds", "KB up", "KB down"]
     values = [*(result[name] for name in ("mae", "rmse", "nmse")), (result["ranking"] or {}).get("ndcg@10")]
     figures = ["–" if figure is None else f"{figure:.4f}" for figure in values]
-    traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
+    traffic = [f"{result[f'bytes_{direction}_per_client_round'] / 1000:.1f}" for direction in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
     if (sampled := (result["ranking"] or {}).get("sampled_hr@10")) is not None:

@@ -88,16 +88,16 @@ class Asked:
         add, gone = ((), ()) if resumed else (() if self.add is None else (self.add,), self.without)
         folds = noted.get("folds", FOLDS)
         if self.dataset is not None:
-            way = split_of(self.how, self.options, self.test)
-            return Data(self.dataset, chosen, folds, self.options, way, self.test, add, gone)
+            scheme = split_of(self.how, self.options, self.test)
+            return Data(self.dataset, chosen, folds, self.options, scheme, self.test, add, gone)
         if "dataset" not in noted:
             raise UserError("no data set is given", "give --dataset NAME-OR-FILE, such as --dataset ml-100k")
         options = FileOptions(**noted.get("options", {}))
         if self.options.items is not None and not resumed:  # of the items that came, too
             options = replace(options, items=self.options.items, listed=self.options.listed)
         add, gone = (*noted.get("add", ()), *add), (*noted.get("without", ()), *gone)
-        way = Split.parse(noted.get("split", "random"))
-        return Data(noted["dataset"], chosen, folds, options, way, noted.get("test"), add, gone)
+        scheme = Split.parse(noted.get("split", "random"))
+        return Data(noted["dataset"], chosen, folds, options, scheme, noted.get("test"), add, gone)
 
 
 def _of_others(test: Ratings, people: tuple[str, ...]) -> Ratings:

@@ -115,7 +115,7 @@ def tune_command(
     start = check(start if seed is None else change(start, "seed", seed, "--seed"))
     lists = objective is not None and Objective(objective).maximised
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start, lists=lists)
-    way = split_of(split_by, options, test_file)
+    scheme = split_of(split_by, options, test_file)
     import_optuna()  # if it is missing, that is said before data is fetched
     watch = Stopwatch()
     seeds = [(start.seed if cut_seed is None else cut_seed) + more for more in range(cuts)]
@@ -126,7 +126,7 @@ def tune_command(
         objective = LIST_OBJECTIVE
         say(f"note: there are no ratings, so settings are chosen by {objective}")
         dimensions = dimensions if search else default_dimensions(start, lists=True)
-    all_cuts = [tuning_cut(ratings, fold, share, start.seed, one, way) for ratings in sets for one in seeds]
+    all_cuts = [tuning_cut(ratings, fold, share, start.seed, one, scheme) for ratings in sets for one in seeds]
     _note_other_start(start, dimensions)
     kept: Trial | None = None
     hint = f"the same command goes on with the study in {storage}"
@@ -153,7 +153,7 @@ def tune_command(
     write_text(out, dumps(tuned.config))
     asked = {
         "datasets": dataset,
-        "split": str(way),
+        "split": str(scheme),
         "test": test_file,
         "fold": fold,
         "share": share,

@@ -175,12 +175,12 @@ class Config:
         """
         return self.redraws and "features" in self.pseudo_items.NEEDS
 
-    def needs_on_device(self, what: str) -> bool:
+    def needs_on_device(self, need: str) -> bool:
         """Whether a part that runs on the device looks at something that is not always provided."""
         on_device: list[Part[Any]] = [self.model, self.channel]
         on_device += [self.pseudo_items, self.virtual_ratings] if self.hides_rows else []
         on_device += [self.aggregation] if self.aggregation.weighs_on_client else []
-        return any(what in chosen.NEEDS for chosen in on_device)
+        return any(need in chosen.NEEDS for chosen in on_device)
 
     @property
     def needs_features(self) -> bool:

@@ -36,11 +36,13 @@ def join(training: Ratings, test: Ratings, *, strangers: bool = False) -> tuple[
         item_ids=items,
         catalogue=_grown(training.catalogue, len(items)),
     )
-    who, what = client_of[test.client_of_rating], item_of[test.items]
-    order = np.lexsort((what, who))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(clients)))]).astype(np.int64)
+    test_clients, test_items = client_of[test.client_of_rating], item_of[test.items]
+    order = np.lexsort((test_items, test_clients))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(test_clients, minlength=len(clients)))]).astype(np.int64)
     known = {**test.said(order), "codes": _codes(training, test)[order]}
-    return grown, replace(grown, name=test.name, indptr=indptr, items=what[order].astype(grown.items.dtype), **known)
+    return grown, replace(
+        grown, name=test.name, indptr=indptr, items=test_items[order].astype(grown.items.dtype), **known
+    )
 
 
 def concatenate(training: Ratings, test: Ratings) -> Ratings:
@@ -59,15 +61,15 @@ def concatenate(training: Ratings, test: Ratings) -> Ratings:
 def one_set(training: Ratings, test: Ratings, folds: NDArray[np.uint8] | None = None) -> Ratings:
     """Joined ratings of different pairs as one set; ``folds`` of those of the one, then of the other."""
     parts = (training, test)
-    who, what, codes = (
+    clients, items, codes = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("client_of_rating", "items", "codes")
     )
-    order = np.lexsort((what, who))
+    order = np.lexsort((items, clients))
     timed = training.timestamps is not None and test.timestamps is not None
     return replace(
         training,
         indptr=training.indptr + test.indptr,
-        items=what[order],
+        items=items[order],
         codes=codes[order],
         timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
         order=_order_of_both(training, test)[order] if timed else None,

@@ -98,10 +98,10 @@ def folds(
 
     Random folds are as large as each other, or by one larger. Paper: five random folds, each a fifth of the ratings.
     """
-    ratings, way = load(ratings), Split.parse(how)
-    numbers = way.numbers(ratings, folds, seed)
+    ratings, scheme = load(ratings), Split.parse(how)
+    numbers = scheme.numbers(ratings, folds, seed)
     return [
-        (ratings.where(numbers != fold), ratings.where(numbers == fold)) for fold in range(way.folds(ratings, folds))
+        (ratings.where(numbers != fold), ratings.where(numbers == fold)) for fold in range(scheme.folds(ratings, folds))
     ]
 
 
@@ -112,9 +112,9 @@ def split(
 
     ``how`` is ``random``, ``user``, ``cold-users``, ``cold-items``, ``time:SHARE``, ``last:N`` or ``column``.
     """
-    ratings, way = load(ratings), Split.parse(how)
-    numbers = way.numbers(ratings, folds, seed)
-    fold_count = way.folds(ratings, folds)
+    ratings, scheme = load(ratings), Split.parse(how)
+    numbers = scheme.numbers(ratings, folds, seed)
+    fold_count = scheme.folds(ratings, folds)
     if not 0 <= fold < fold_count:
         which = (
             f"the {fold_count} folds are numbered 0 to {fold_count - 1}" if fold_count > 1 else "there is one fold, 0"
@@ -131,11 +131,13 @@ def validation_cut(
     Where the split leaves out the latest, the last of each person or the cold, the cut does so, too: settings are
     chosen by what they will be asked for.
     """
-    train, way = load(train), Split.parse(how)
-    if way.kind in _SIZES:
-        return split(train, 0, 1, seed, way)
-    if way.kind in ("cold-users", "cold-items"):
-        return split(train, 0, max(2, round(1 / share)), subkey(seed, "validation"), way)  # or these are cold already
+    train, scheme = load(train), Split.parse(how)
+    if scheme.kind in _SIZES:
+        return split(train, 0, 1, seed, scheme)
+    if scheme.kind in ("cold-users", "cold-items"):
+        return split(
+            train, 0, max(2, round(1 / share)), subkey(seed, "validation"), scheme
+        )  # or these are cold already
     if not 0.0 < share < 1.0 or len(train) < 2:
         raise UserError(
             f"a share of {share:g} can't be cut from {len(train):,} ratings",

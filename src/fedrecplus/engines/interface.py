@@ -45,8 +45,8 @@ class Engine(ABC):
         turn = problem.config.model.turn(problem.config, state.server.round)
         if turn is not None:
             server, columns = state.server, turn.columns
-            own = replace(state, server=server.of_columns(columns))
-            after, report = self.round(in_turn(problem, turn.config), own)
+            columns_state = replace(state, server=server.of_columns(columns))
+            after, report = self.round(in_turn(problem, turn.config), columns_state)
             return replace(after, server=server.with_columns(columns, after.server)), report
         clients = problem.cohort(state.server.round)
         message = message_of(problem, state, clients)
@@ -96,8 +96,8 @@ class Engine(ABC):
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             w = W[client].astype(np.float64)
-            own = slice(*problem.ratings.indptr[client : client + 2])
-            weighed = None if recency is None else recency[own]
+            span = slice(*problem.ratings.indptr[client : client + 2])
+            weighed = None if recency is None else recency[span]
             Z[client] = model.list_weights(w, wide, items, ratings, problem.public, weighed)
         return Z
 

@@ -140,8 +140,8 @@ def device_of(problem: Problem, private: PrivateState, client: int) -> Device:
         kept = Decoys(private.pseudo_items[places].astype(np.int64), virtual.astype(np.float64))
     U, step = private.U[client].astype(np.float64), problem.ratings.scale.standard_step
     tested = {} if problem.tested is None else {"tested": problem.tested.of(client)[0]}
-    own = slice(problem.ratings.indptr[client], problem.ratings.indptr[client + 1])
-    ages = None if problem.ages is None else problem.ages[own].astype(np.int64)
+    span = slice(problem.ratings.indptr[client], problem.ratings.indptr[client + 1])
+    ages = None if problem.ages is None else problem.ages[span].astype(np.int64)
     return Device(client, items, ratings, step, U, int(problem.secrets[client]), kept, ages, **tested)
 
 

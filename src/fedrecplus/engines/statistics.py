@@ -80,19 +80,19 @@ class StatisticsBudget:
 
 def statistics_budget(config: Config, accountant: str = "PLD") -> StatisticsBudget | None:
     """A share of the whole training's budget, or one of its own; None where the statistics are no noisy sum."""
-    own, plan = config.statistics, plan_of(config)
-    if own.source != "secure-sum":
+    settings, plan = config.statistics, plan_of(config)
+    if settings.source != "secure-sum":
         return None
     if plan is not None:
         assert plan.statistics is not None
         return StatisticsBudget(
             plan.statistics, config.privacy.settings.delta, config.privacy.settings.cap, plan.accountant
         )
-    if own.epsilon <= 0.0:
+    if settings.epsilon <= 0.0:
         return None
-    multiplier = planned(own.epsilon, own.delta, 1.0, (), 1.0, accountant).statistics
+    multiplier = planned(settings.epsilon, settings.delta, 1.0, (), 1.0, accountant).statistics
     assert multiplier is not None
-    return StatisticsBudget(multiplier, own.delta, own.cap, accountant)
+    return StatisticsBudget(multiplier, settings.delta, settings.cap, accountant)
 
 
 def noisy_statistics(

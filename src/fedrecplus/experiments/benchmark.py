@@ -116,8 +116,8 @@ def task_of(benchmark: Benchmark, seed: int, folder: Path | None) -> BenchmarkTa
         held_out = pl.read_csv(path, infer_schema_length=0)
         ratings = concatenate(ratings, load(held_out.select("user", "item").cast(pl.Int64), like=ratings))
         negatives = _given(ratings, held_out) if "negatives" in held_out.columns else None
-    way = Split.parse(benchmark.how)
-    training, test = split(ratings, 0, benchmark.folds, seed, way)
+    scheme = Split.parse(benchmark.how)
+    training, test = split(ratings, 0, benchmark.folds, seed, scheme)
     return BenchmarkTask(training, test, seed, negatives, benchmark.how)
 
 
@@ -189,8 +189,8 @@ def _as_clicks(task: BenchmarkTask) -> dict[str, Any]:
 
 
 def _of_preset(name: str, *, leaky: bool = False) -> Callable[[BenchmarkTask], dict[str, Any]]:
-    told = ["model.leaky_negatives=true", "simulation_only=true"] if leaky else []
-    return lambda task: _trained(task, assign(preset(name), [f"seed={task.seed}", *told]))
+    changes = ["model.leaky_negatives=true", "simulation_only=true"] if leaky else []
+    return lambda task: _trained(task, assign(preset(name), [f"seed={task.seed}", *changes]))
 
 
 def _trained(task: BenchmarkTask, config: Config) -> dict[str, Any]:

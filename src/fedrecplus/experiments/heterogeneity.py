@@ -282,12 +282,15 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
         predictor, errors = _train(attacked if scenario.adaptive else engine, problem, test, fallback, stop)
         by_client = np.where(affected, np.nan, errors.rmse_by_client())
         honest = np.flatnonzero(~affected & (np.diff(training.indptr) > 0))
-        told = test.scale.restore(predictor.predict(honest, np.full(len(honest), target)))
+        predicted = test.scale.restore(predictor.predict(honest, np.full(len(honest), target)))
         for figure, some in (("rmse", ~affected), ("rmse_affected", affected)):
             if count := errors.count[some].sum():
                 figures[figure] = float(np.sqrt(errors.squared[some].sum() / count))
         shares = attacked.weight_shares[1:]  # before the first round there is no last step to send back
-        figures |= {"target_rating": float(told.mean()), "weight_share": float(np.mean(shares)) if shares else np.nan}
+        figures |= {
+            "target_rating": float(predicted.mean()),
+            "weight_share": float(np.mean(shares)) if shares else np.nan,
+        }
     return StudyTrial(name, rule, fold, figures, time.perf_counter() - began, by_client)
 
 

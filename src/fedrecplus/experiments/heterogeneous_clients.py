@@ -171,7 +171,11 @@ class AttackedEngine(WrappedEngine):
             return None
         X = item_columns(problem, message.V)
         W = self.engine.user_weights(problem, private, X).astype(np.float64)
-        of_V = W[:, (item_columns(problem, message.V + 1.0) != X).any(axis=0)]  # the columns of X that are V's
+        factor_weights = W[
+            :, (item_columns(problem, message.V + 1.0) != X).any(axis=0)
+        ]  # the columns of X that are V's
         missing = STANDARD_HIGH - W @ X[self.target].astype(np.float64)
-        push: NDArray[Any] = missing[:, None] * of_V / np.maximum((of_V**2).sum(axis=1), 1e-9)[:, None]
+        push: NDArray[Any] = (
+            missing[:, None] * factor_weights / np.maximum((factor_weights**2).sum(axis=1), 1e-9)[:, None]
+        )
         return push

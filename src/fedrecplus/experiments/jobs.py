@@ -88,8 +88,8 @@ def cross_validation(
     tied = [job for job in jobs if job.outside is not None and not job.outside.portable]
     for batch, side_by_side in (([job for job in jobs if job not in tied], workers), (tied, 1)):
         shown = [monitor.progress(job) for job in batch]
-        told = functools.partial(_tell, shown)
-        for _, outcome in run_tasks(run, batch, side_by_side, report=told, stop=monitor.stop):
+        report = functools.partial(_tell, shown)
+        for _, outcome in run_tasks(run, batch, side_by_side, report=report, stop=monitor.stop):
             outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
             monitor.done(outcome)
     return {name: [outcomes[name, fold] for fold in range(folds)] for name in configs}

@@ -153,8 +153,10 @@ def import_outside(label: str, name: str, path: str) -> ModuleType:
 
 def classes_in(kind: type[Part[Any]], module: ModuleType) -> list[type[Part[Any]]]:
     """The classes of a kind that a module defines, unfinished ones included."""
-    own = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
-    return [value for value in own if issubclass(value, kind)]
+    defined = (
+        value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
+    )
+    return [value for value in defined if issubclass(value, kind)]
 
 
 def _the_class(kind: type[Part[Any]], rule: str, module: ModuleType) -> type[Part[Any]]:

@@ -43,9 +43,9 @@ class ChannelContract(Contract[Channel[Any]]):
         rounds = [client_round(message, device, problem.config) for device in devices]
         uploads = {upload.client: upload for upload, _ in rounds}
         after = {device.client: device for _, device in rounds}
-        sent, told = self.part.exchange(after, uploads, message.round, problem.config.seed)
+        sent, bytes_told = self.part.exchange(after, uploads, message.round, problem.config.seed)
         assert set(sent) == set(uploads)
-        assert told >= 0
+        assert bytes_told >= 0
         assert all(np.isfinite(upload.delta).all() for upload in sent.values())
 
     def test_adding_up_gives_the_plain_sums_within_its_rounding(self) -> None:

@@ -24,7 +24,7 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
     evaluations.
     """
     model, parts = recommender.model, recommender.clients
-    who, what = _places(parts.client_ids, users), _places(model.item_ids, items)
+    people, places = _places(parts.client_ids, users), _places(model.item_ids, items)
     values, public = model.scale.standardise(model.scale.values(parts.codes)), model.public
     # one more client and item, −1, of whom nothing is known
     fallback = Fallback(
@@ -35,10 +35,10 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
         np.append(model.known, False),
         public.mean,
     )
-    standard = np.zeros(len(who))
-    both = (who >= 0) & (what >= 0)
-    standard[both] = Predictor(parts.W, model.X, scored_by=model.scored_by).predict(who[both], what[both])
-    return model.scale.restore(fallback.mend(standard, who, what))
+    standard = np.zeros(len(people))
+    both = (people >= 0) & (places >= 0)
+    standard[both] = Predictor(parts.W, model.X, scored_by=model.scored_by).predict(people[both], places[both])
+    return model.scale.restore(fallback.mend(standard, people, places))
 
 
 def recommend_many(recommender: Recommender, users: Sequence[Any], options: ListOptions) -> dict[str, list[Any]]:

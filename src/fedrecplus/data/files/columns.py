@@ -91,9 +91,9 @@ def _is_unrated(names: Sequence[str], header: bool, options: FileOptions, others
         return options.rating == NO_RATING and NO_RATING not in names
     if not header:
         return len(names) == 2
-    told = {at for role in ("timestamp", *OF_ITEMS) for at in _usual_positions(names, role)}
-    told |= {list(names).index(str(column)) for column in options.columns.values() if column in names}
-    return not _usual_positions(names, "rating") and set(range(len(names))) <= told | set(others.values())
+    described = {at for role in ("timestamp", *OF_ITEMS) for at in _usual_positions(names, role)}
+    described |= {list(names).index(str(column)) for column in options.columns.values() if column in names}
+    return not _usual_positions(names, "rating") and set(range(len(names))) <= described | set(others.values())
 
 
 def item_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Positions:

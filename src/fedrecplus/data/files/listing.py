@@ -30,11 +30,11 @@ def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ra
     kept = place_of[ratings.items] >= 0
     _say_what_is_left_out(table, ratings, kept)
     ratings = ratings.where(kept)
-    who, what = ratings.client_of_rating, place_of[ratings.items]
-    order = np.lexsort((what, who))
+    clients, listed_items = ratings.client_of_rating, place_of[ratings.items]
+    order = np.lexsort((listed_items, clients))
     return replace(
         ratings,
-        items=what[order].astype(narrowest(len(item_ids))),
+        items=listed_items[order].astype(narrowest(len(item_ids))),
         **ratings.said(order),
         item_ids=item_ids,
         catalogue=catalogue_of(table, item_ids, options),

@@ -36,13 +36,13 @@ def shard_ratings(
     progress: Progress | None = None,
 ) -> ShardFolder:
     """Write ratings that are in memory. A rating's fold is the one that ``split`` of the same seed puts it into."""
-    way = Split.parse(split)
-    dealt = replace(ratings, folds=way.numbers(ratings, folds, seed))
+    scheme = Split.parse(split)
+    dealt = replace(ratings, folds=scheme.numbers(ratings, folds, seed))
 
     def part(first: int, last: int) -> Ratings:
         return of_clients(dealt, first, last)
 
-    about = (str(way), way.folds(ratings, folds), seed)
+    about = (str(scheme), scheme.folds(ratings, folds), seed)
     return _write(part, replace(ratings, folds=None), ratings.clients, out, shards, about, overwrite, progress)
 
 

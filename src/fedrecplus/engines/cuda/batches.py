@@ -42,13 +42,13 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
     for batch in _batches(card_round, message, U):
         trained = model.local_training(batch.device, batch.rows, message)
         U[batch.clients] = trained.U
-        numbers, moved, own = batch.items, _wide(trained.delta, sums.total.shape[1]), None
+        numbers, moved, client_weights = batch.items, _wide(trained.delta, sums.total.shape[1]), None
         if not card_round.weighing.is_known:
             place = torch.arange(numbers.shape[1], device=DEVICE)[None, :]
             counted = torch.where(place < batch.summed[:, None], numbers, NOTHING)
             rule: Any = card_round.problem.config.aggregation
-            own = rule.weight(counted, trained.delta, message)
-        weights = sums.add(batch.clients, numbers, moved, batch.rated, batch.summed, own)
+            client_weights = rule.weight(counted, trained.delta, message)
+        weights = sums.add(batch.clients, numbers, moved, batch.rated, batch.summed, client_weights)
         sums.add_statistic(batch.clients, weights, trained.statistic)
     return sums, CardArray(U)
 

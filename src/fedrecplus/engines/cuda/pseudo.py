@@ -101,8 +101,8 @@ def _choose_and_rate(
     rated, counts, secrets = no_pseudo_rows(ratings), ratings.pseudo_indptr.diff(), ratings.secrets.view(torch.int64)
     for size_class in cohort.classes:
         for part in size_class.parts(NUMBERS_AT_ONCE // max(_CELLS * ratings.item_count, size_class.rows**2)):
-            own, given = table_of_rows(rated, part, pseudo=False)
-            held: Any = (part.clients, own.to(torch.int64), given, step, U[part.clients], secrets[part.clients])
+            rated_items, given = table_of_rows(rated, part, pseudo=False)
+            held: Any = (part.clients, rated_items.to(torch.int64), given, step, U[part.clients], secrets[part.clients])
             device, count = Device(*held), counts[part.clients]
             row = torch.arange(int(count.max()), device=DEVICE)
             present = row < count[:, None]

@@ -91,8 +91,8 @@ class BatchedRound:
         shape = (len(clients), len(self.message.V))
         ratings, rated = np.zeros(shape, self.dtype), np.zeros(shape, np.bool_)
         line, place = np.nonzero(device.items >= 0)
-        own = (line, device.items[line, place])
-        ratings[own], rated[own] = device.ratings[line, place], True
+        cells = (line, device.items[line, place])
+        ratings[cells], rated[cells] = device.ratings[line, place], True
         return Batch(clients, self.every_item[: shape[0]], ratings, rated)
 
     @functools.cached_property

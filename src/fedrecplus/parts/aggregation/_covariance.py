@@ -52,9 +52,9 @@ def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, b
     check_full(table_rows * columns)
     cells = (items[:, None] * columns + np.arange(columns)).ravel()
     flat = delta.ravel()
-    own = block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)
+    scatter = block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)
     covariance = np.zeros((table_rows * columns, table_rows * columns))
-    covariance[np.ix_(cells, cells)] = own * variance_left(n, batch_size) / max(n - 1, 1)
+    covariance[np.ix_(cells, cells)] = scatter * variance_left(n, batch_size) / max(n - 1, 1)
     return covariance
 
 

@@ -139,19 +139,19 @@ def distance(items: Items, delta: Array, step: Array, covariance: Array, setting
     if settings.covariance == "full":
         table += full_trace(items, delta, covariance, settings.batch_size)
     else:
-        own = np.zeros_like(step)
-        own[items] = update_variance(delta, settings.batch_size)
-        table += _squares(np.sqrt(own) - np.sqrt(covariance))
+        variance = np.zeros_like(step)
+        variance[items] = update_variance(delta, settings.batch_size)
+        table += _squares(np.sqrt(variance) - np.sqrt(covariance))
     return table.sum() if settings.rows == "table" else _over_rows(items, table[items], step, settings)
 
 
-def _over_rows(items: Items, own: Array, step: Array, settings: Settings) -> Any:
+def _over_rows(items: Items, own_squares: Array, step: Array, settings: Settings) -> Any:
     """A sum over the rows that the settings name: own ones (…, n) and, of the whole table, the step's other rows.
 
     Ours: the paper leaves open which rows a sparse update has.
     """
-    xp, present = namespace(own), items >= 0
-    total = xp.sum(xp.where(present, own, 0.0), axis=-1)
+    xp, present = namespace(own_squares), items >= 0
+    total = xp.sum(xp.where(present, own_squares, 0.0), axis=-1)
     if settings.rows == "own":
         return total
     if settings.rows == "mean-own":

@@ -106,8 +106,8 @@ def encoding_for(
     """
     if layout.whole or senders is None:
         # counts of others say little of how many these are, and under a budget counts are weighted and noisy
-        own = public.source in ("participants", "secure-sum") and public.epsilon is None
-        most = contributors(public.popularity, cohort) if own else np.full(layout.items, max(cohort, 1))
+        exact = public.source in ("participants", "secure-sum") and public.epsilon is None
+        most = contributors(public.popularity, cohort) if exact else np.full(layout.items, max(cohort, 1))
         left_out = expected_in(cohort, public) < settings.fewest_contributors
     else:
         most = np.minimum(senders + silos, cohort)

@@ -88,10 +88,10 @@ def noise_of(upload: Upload, device: Device) -> PeerMessage:
 
 def denoise(upload: Upload, device: Device, messages: list[PeerMessage]) -> Upload:
     """A denoising client's upload: its own rated rows less the noise that others told it of, with counts."""
-    own = np.isin(upload.items, device.items)
-    items = np.concatenate([upload.items[own], *(message.items for message in messages)])
-    delta = np.concatenate([upload.delta[own], *(-message.delta for message in messages)])
-    signs = np.concatenate([np.ones(own.sum(), np.int64), *(-np.ones(len(m.items), np.int64) for m in messages)])
+    rated = np.isin(upload.items, device.items)
+    items = np.concatenate([upload.items[rated], *(message.items for message in messages)])
+    delta = np.concatenate([upload.delta[rated], *(-message.delta for message in messages)])
+    signs = np.concatenate([np.ones(rated.sum(), np.int64), *(-np.ones(len(m.items), np.int64) for m in messages)])
     unique, place = np.unique(items, return_inverse=True)
     summed = np.zeros((len(unique), delta.shape[1]))
     counts = np.zeros(len(unique), dtype=np.int64)

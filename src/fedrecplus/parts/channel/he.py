@@ -123,8 +123,10 @@ def sections(
     dense = zeros(layout)
     dense.add(vector)
     signed = dense.updates.view(f"<i{layout.bits // 8}").astype(np.int64)
-    own = range(-(-layout.items // size)) if every or vector.rows is None else np.unique(vector.rows // size).tolist()
-    found = {("rows", block): (signed[block * size : (block + 1) * size].ravel(), layout.bits) for block in own}
+    blocks = (
+        range(-(-layout.items // size)) if every or vector.rows is None else np.unique(vector.rows // size).tolist()
+    )
+    found = {("rows", block): (signed[block * size : (block + 1) * size].ravel(), layout.bits) for block in blocks}
     return {**found, ("weights", 0): (dense.weights.view("<i4").astype(np.int64), WEIGHT_BITS)}
 
 

@@ -83,8 +83,13 @@ class Svdpp(Model[mf.Settings]):
 
     def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
         """The client's own predictions, after ``steps`` more U steps over its rated rows with V and O fixed."""
-        U, own, d, used = device.U, rows_of(broadcast.V, device.items), self.settings.factors, device.items >= 0
-        V, O, rate = own[..., :d], own[..., d:], self.without_implicit.local_rate(broadcast.round)
+        U, rows_of_items, d, used = (
+            device.U,
+            rows_of(broadcast.V, device.items),
+            self.settings.factors,
+            device.items >= 0,
+        )
+        V, O, rate = rows_of_items[..., :d], rows_of_items[..., d:], self.without_implicit.local_rate(broadcast.round)
         left = device.ratings - implicit_part(V, O, used) if steps else device.ratings
         for _ in range(steps):
             U = user_step(U, V, left, used, rate, self.settings.regularisation)
@@ -97,8 +102,8 @@ class Svdpp(Model[mf.Settings]):
     def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """U + Σ_j O_j/√n over all rated items, and 0 for O's columns."""
         xp, d = namespace(X), self.settings.factors
-        of_V = U + implicit_sum(rows_of(X, items)[..., d:], items >= 0)
-        return xp.concat([of_V, xp.zeros_like(of_V)], axis=-1)  # type: ignore[no-any-return]
+        factor_weights = U + implicit_sum(rows_of(X, items)[..., d:], items >= 0)
+        return xp.concat([factor_weights, xp.zeros_like(factor_weights)], axis=-1)  # type: ignore[no-any-return]
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """U where its steps come to rest, with O as it is: see ``mf``."""
@@ -134,8 +139,8 @@ def share(O: Array, rated: Mask) -> Array:
 
 def implicit_part(V: Array, O: Array, rated: Mask) -> Array:
     """z_i·V_i of every row, where z_i = (S − O_i)/√n for a rated row and S/√n for another."""
-    own = rated * namespace(V).sum(V * O, axis=-1)
-    return share(O, rated) * (product(V, total(O, rated)) - own)  # type: ignore[no-any-return]
+    products = rated * namespace(V).sum(V * O, axis=-1)
+    return share(O, rated) * (product(V, total(O, rated)) - products)  # type: ignore[no-any-return]
 
 
 def user_step(U: Array, V: Array, left: Array, used: Mask, rate: float, decay: float) -> Array:

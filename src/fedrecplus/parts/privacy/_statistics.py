@@ -52,12 +52,12 @@ def sensitivity(cap: int) -> float:
 def contribution(items: NDArray[np.int64], ratings: Array, item_count: int, cap: int) -> Array:
     """What a device adds to the sum: counts, then residuals, then its own two numbers; norm ``sensitivity`` at most."""
     vector = np.zeros(2 * item_count + 2)
-    own = (ratings.sum() + _OWN_PRIOR * _USUAL) / (len(ratings) + _OWN_PRIOR)
+    own_mean = (ratings.sum() + _OWN_PRIOR * _USUAL) / (len(ratings) + _OWN_PRIOR)
     weight = person_weight(len(items), cap)
     vector[items] = COUNT_SHARE * weight
-    vector[item_count + items] = weight * (ratings - own)
+    vector[item_count + items] = weight * (ratings - own_mean)
     person = _PERSON_SHARE * np.sqrt(cap)
-    vector[-2:] = person, person * np.clip(own - _USUAL, -1.0, 1.0)
+    vector[-2:] = person, person * np.clip(own_mean - _USUAL, -1.0, 1.0)
     norm, most = float(np.linalg.norm(vector)), sensitivity(cap)
     return vector * (most / norm * (1.0 - 1e-12)) if norm > most else vector
 

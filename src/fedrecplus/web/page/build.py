@@ -176,8 +176,8 @@ def item_facts(model: SharedModel) -> dict[str, Any]:
 
 def provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Where a model comes from, of what a registry says of it."""
-    told = {name: facts["figures"].get(name) for name in ("dataset", "rmse", "mae")} | dict(facts["made"])
-    return {name: value for name, value in told.items() if value is not None}
+    facts_told = {name: facts["figures"].get(name) for name in ("dataset", "rmse", "mae")} | dict(facts["made"])
+    return {name: value for name, value in facts_told.items() if value is not None}
 
 
 def offline_worker(version: str, names: list[str], code: bytes) -> bytes:

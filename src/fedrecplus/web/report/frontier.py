@@ -84,8 +84,8 @@ def _line(case: Case) -> list[str]:
     if strongest is None:
         return [case.algorithm, sent, case.protection, *costs, read, "–", "–", "–"]
     name, attacked = strongest
-    told = [name, _with(number(attacked.auc), _number_or_none(attacked.control)), number(attacked.worst_tenth)]
-    return [case.algorithm, sent, case.protection, *costs, read, *told]
+    cells = [name, _with(number(attacked.auc), _number_or_none(attacked.control)), number(attacked.worst_tenth)]
+    return [case.algorithm, sent, case.protection, *costs, read, *cells]
 
 
 def _with(figure: str, control: str | None) -> str:

@@ -11,10 +11,10 @@ from fedrecplus.engines.cuda.weighing import weight_at
 
 @kernel
 def move_user(
-    own: tl.tensor, learn: tl.tensor, pull: tl.tensor, rows: tl.tensor, rate: tl.tensor, decay: tl.tensor
+    user: tl.tensor, learn: tl.tensor, pull: tl.tensor, rows: tl.tensor, rate: tl.tensor, decay: tl.tensor
 ) -> tl.tensor:
     """U ← U − η_L (λ U − pull / rows), trained columns alone. See ``mf.user_step``."""
-    return own - rate * learn * (decay * own - pull / rows)
+    return user - rate * learn * (decay * user - pull / rows)
 
 
 @kernel
@@ -76,7 +76,7 @@ def train_clients(
     row = row.to(tl.int32)
     places = row[:, None] * COLUMNS + c[None, :]
     before = tl.load(V + places, mask=present[:, None], other=0.0)
-    own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
+    user = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
     bias = tl.load(U + client * (width + 1) + width)
     learn = tl.load(trained + c, mask=c < width, other=0.0)
     learn_bias = tl.load(trained + width)
@@ -88,7 +88,7 @@ def train_clients(
     keep = 1.0 - rate * decay
     shrink = keep * 0.0 + 1.0
     rows = before
-    dots = tl.sum(rows * own[None, :], axis=1)
+    dots = tl.sum(rows * user[None, :], axis=1)
     for _ in range(epochs):
         e = target - dots
         if BIASES:
@@ -96,8 +96,8 @@ def train_clients(
         if RATED_ONLY:
             e = tl.where(j < used, e, 0.0)
         pull = shrink * tl.sum(e[:, None] * rows, axis=0)
-        own = move_user(own, learn, pull, used_rows, rate, decay)
-        dots = shrink * tl.sum(rows * own[None, :], axis=1)
+        user = move_user(user, learn, pull, used_rows, rate, decay)
+        dots = shrink * tl.sum(rows * user[None, :], axis=1)
         if BIASES:
             bias = move_user(bias, learn_bias, tl.sum(e, axis=0), used_rows, rate, decay)
             e = tl.where(present, target - bias - dots, 0.0)
@@ -105,11 +105,11 @@ def train_clients(
             e = target - dots
         if SCALED:
             shrink *= keep
-            rows += (rate / shrink * e)[:, None] * own[None, :]
+            rows += (rate / shrink * e)[:, None] * user[None, :]
         else:
-            rows = keep * rows + (rate * e)[:, None] * own[None, :]
-        dots = keep * dots + rate * tl.sum(own * own, axis=0) * e
-    tl.store(moved_U + client * (width + 1) + c, own, mask=c < width)
+            rows = keep * rows + (rate * e)[:, None] * user[None, :]
+        dots = keep * dots + rate * tl.sum(user * user, axis=0) * e
+    tl.store(moved_U + client * (width + 1) + c, user, mask=c < width)
     tl.store(moved_U + client * (width + 1) + width, bias)
     if AGAIN:
         row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
@@ -179,14 +179,14 @@ def train_long(
     mean, rate, decay = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
     c = tl.arange(0, COLUMNS)
     block = tl.arange(0, BLOCK)
-    own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
+    user = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
     bias = tl.load(U + client * (width + 1) + width)
     learn = tl.load(trained + c, mask=c < width, other=0.0)
     learn_bias = tl.load(trained + width)
-    used_rows = used.to(own.dtype)
+    used_rows = used.to(user.dtype)
     for epoch in range(epochs):
-        pull = tl.zeros((COLUMNS,), dtype=own.dtype)
-        pull_bias = tl.zeros((BLOCK,), dtype=own.dtype)
+        pull = tl.zeros((COLUMNS,), dtype=user.dtype)
+        pull_bias = tl.zeros((BLOCK,), dtype=user.dtype)
         for start in range(0, used, BLOCK):
             j = start + block
             row, rating = rows_of(
@@ -198,10 +198,10 @@ def train_long(
             if epoch > 0:
                 source = kept
             rows = tl.load(source, mask=inside, other=0.0)
-            e = tl.where(j < used, rating - mean - bias - tl.sum(rows * own[None, :], axis=1), 0.0)
+            e = tl.where(j < used, rating - mean - bias - tl.sum(rows * user[None, :], axis=1), 0.0)
             pull += tl.sum(e[:, None] * rows, axis=0)
             pull_bias += e
-        own = move_user(own, learn, pull, used_rows, rate, decay)
+        user = move_user(user, learn, pull, used_rows, rate, decay)
         bias = move_user(bias, learn_bias, tl.sum(pull_bias, axis=0), used_rows, rate, decay)
         for start in range(0, n, BLOCK):
             j = start + block
@@ -214,8 +214,8 @@ def train_long(
             if epoch > 0:
                 source = kept
             rows = tl.load(source, mask=inside, other=0.0)
-            e = rating - mean - bias - tl.sum(rows * own[None, :], axis=1)
-            tl.store(kept, rows - rate * (decay * rows - e[:, None] * own[None, :]), mask=inside)
+            e = rating - mean - bias - tl.sum(rows * user[None, :], axis=1)
+            tl.store(kept, rows - rate * (decay * rows - e[:, None] * user[None, :]), mask=inside)
         tl.debug_barrier()
     for start in range(0, ROWS, BLOCK):
         j = start + block
@@ -225,5 +225,5 @@ def train_long(
         before = tl.load(V + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
         tl.store(kept, tl.load(kept, mask=inside, other=0.0) - before)
         tl.store(numbers + at * ROWS + j, tl.where(j < n, row, -1).to(tl.int32))
-    tl.store(moved_U + client * (width + 1) + c, own, mask=c < width)
+    tl.store(moved_U + client * (width + 1) + c, user, mask=c < width)
     tl.store(moved_U + client * (width + 1) + width, bias)

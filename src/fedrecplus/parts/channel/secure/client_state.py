@@ -88,9 +88,9 @@ def checked_neighbours(
     if count != message.cohort - 1 and state.pinned:
         raise Refused("with pinned identities everybody must be a neighbour: a lying server could choose them")
     _check_group(message, adverts, state)
-    own = {keys.public_key(secrets.private(name)) for name in (b"cipher key", b"mask key")}
+    own_keys = {keys.public_key(secrets.private(name)) for name in (b"cipher key", b"mask key")}
     seen = [key for advert in adverts.values() for key in (advert.cipher_key, advert.mask_key)]
-    if len({*own, *seen}) != 2 + len(seen):
+    if len({*own_keys, *seen}) != 2 + len(seen):
         raise Refused("two of the neighbourhood have the same key")
     for advert in adverts.values():
         try:
