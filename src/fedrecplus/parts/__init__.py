@@ -37,7 +37,7 @@ from fedrecplus.parts.recency import (
     recency_weights,
 )
 from fedrecplus.parts.server_optimizer import ServerOptimizer
-from fedrecplus.parts.similarity import similarity, unit_rows
+from fedrecplus.parts.similarity import similarity_matrix, unit_rows
 from fedrecplus.parts.tree import hidden_leaves, unpack
 from fedrecplus.parts.virtual_ratings import VirtualRatings
 
@@ -67,7 +67,7 @@ __all__ = [
     "kinds_of",
     "part_class",
     "recency_weights",
-    "similarity",
+    "similarity_matrix",
     "summary_of",
     "unit_rows",
     "unpack",

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 
 
-def similarity(first: Array, second: Array) -> Array:
+def similarity_matrix(first: Array, second: Array) -> Array:
     """Sim(E_r, E_un) for all pairs of rows (…, m, c) and (…, n, c), which have length one. Paper: Eq. (9)"""
     xp, grid = namespace(first), 10.0**DECIMALS
     return xp.round(first @ xp.matrix_transpose(second) * grid) / grid  # type: ignore[no-any-return]
@@ -42,11 +42,11 @@ def likeness_to_rated(features: Array, rated: Items) -> Array:
     if not isinstance(features, np.ndarray):
         likest = -xp.ones((*rated.shape[:-1], len(features)), dtype=features.dtype, device=features.device)
         for items in xp.unstack(rated, axis=-1):
-            cosines = similarity(rows_of(features, items), features)
+            cosines = similarity_matrix(rows_of(features, items), features)
             likest = xp.where((items >= 0)[..., None], xp.maximum(likest, cosines), likest)
         return likest
     if rated.ndim == 1:
-        return similarity(features, features[rated[rated >= 0]]).max(axis=-1, initial=-1.0)  # type: ignore[no-any-return]
+        return similarity_matrix(features, features[rated[rated >= 0]]).max(axis=-1, initial=-1.0)  # type: ignore[no-any-return]
     if len(features) > LARGEST_TABLE:
         return np.stack([likeness_to_rated(features, line) for line in rated])
     likest = np.full((len(rated), len(features)), -1.0)
@@ -61,12 +61,12 @@ def nearest_rated(features: Array, items: Items, rated: Items) -> Items:
         places = np.zeros(items.shape, np.int64)
         compiled().nearest_places(table_of(features), items, rated, places)
         return places
-    cosines = similarity(rows_of(features, items), rows_of(features, rated))
+    cosines = similarity_matrix(rows_of(features, items), rows_of(features, rated))
     return xp.argmax(xp.where((rated > NOTHING)[..., None, :], cosines, _LEAST), axis=-1)  # type: ignore[no-any-return]
 
 
 @remember_last
 def table_of(features: Array) -> Array:
     """All similarities, once for all clients of a round."""
-    table: Any = similarity(features, features)
+    table: Any = similarity_matrix(features, features)
     return np.ascontiguousarray(table)

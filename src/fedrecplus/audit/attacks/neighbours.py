@@ -17,7 +17,7 @@ from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._reading import Reading, rated_share, readings
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript, hides_rows
-from fedrecplus.parts import similarity
+from fedrecplus.parts import similarity_matrix
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Settings
 
@@ -66,7 +66,7 @@ def likeness(transcript: Transcript, client: int, reading: Reading) -> tuple[Arr
     features = _when_drawn(transcript, client, reading, anew).features
     if not _has_features(transcript):
         return np.zeros(len(items)), np.zeros(len(items))
-    near = similarity(features[items], features)
+    near = similarity_matrix(features[items], features)
     near[np.arange(len(items)), items] = -np.inf
     inner = near[:, items].max(axis=1)
     near[:, items] = -np.inf
@@ -125,7 +125,7 @@ def _copying(transcript: Transcript, client: int, reading: Reading) -> Explain |
     if not _has_features(transcript):
         return None
     features = message.features[reading.items]
-    near = similarity(features, features)
+    near = similarity_matrix(features, features)
     np.fill_diagonal(near, -np.inf)
     return partial(_from_nearest, np.argsort(-near, axis=1, kind="stable")[:, : min(_NEAREST, len(near) - 1)])
 

@@ -33,7 +33,7 @@ from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
 from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
 from fedrecplus.parts.pseudo_items._sets import candidates, kernels, set_key
-from fedrecplus.parts.similarity import DECIMALS, similarity, unit_rows
+from fedrecplus.parts.similarity import DECIMALS, similarity_matrix, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems
 
 Mask = NDArray[np.bool_]
@@ -176,7 +176,7 @@ def likeness(content: Any, year: Any, others: Any, years: Any, settings: Setting
     xp = namespace(content)
     apart = xp.astype(year - years, xp.float64)
     same = xp.where((year > 0) & (years > 0), xp.exp(-0.25 * apart**2), 0.0)
-    alike = similarity(content, others)[..., 0, :] + settings.year_weight * same
+    alike = similarity_matrix(content, others)[..., 0, :] + settings.year_weight * same
     return xp.round(alike * 10.0**DECIMALS) / 10.0**DECIMALS
 
 

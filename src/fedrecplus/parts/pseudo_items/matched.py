@@ -24,7 +24,7 @@ from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
 from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
 from fedrecplus.parts.pseudo_items._sets import by_kernel, candidates, kernels, set_key
-from fedrecplus.parts.similarity import similarity
+from fedrecplus.parts.similarity import similarity_matrix
 from fedrecplus.protocol import Broadcast
 
 
@@ -74,7 +74,7 @@ class Matched(PseudoItems[Settings]):
         at = xp.argmax(xp.astype(ranking == item, xp.int64), axis=-1)[..., None]
         window = places_of(nearest_free(at, free, size), size)
         items = xp.where(window >= 0, rows_of(ranking, window), NOTHING)
-        likeness = similarity(rows_of(features, items), rows_of(features, item))[..., 0]
+        likeness = similarity_matrix(rows_of(features, items), rows_of(features, item))[..., 0]
         scores = likeness + self.settings.noise * uniform(subkey(key, item[..., 0]), items)
         scores = xp.where(window >= 0, scores, -10.0)
         best = scores == xp.max(scores, axis=-1)[..., None]

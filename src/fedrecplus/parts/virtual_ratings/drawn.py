@@ -7,7 +7,7 @@ from typing import ClassVar
 from fedrecplus.arrays import cumulative, like, namespace, own_values, rows_of, subkey, uniform
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.similarity import similarity
+from fedrecplus.parts.similarity import similarity_matrix
 from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings, kept_round
 from fedrecplus.protocol import Broadcast
 
@@ -47,7 +47,7 @@ class Drawn(VirtualRatings[Settings]):
         """
         features, settings = broadcast.features, self.settings
         xp, averages = namespace(features), like(broadcast.public.averages(), features)
-        cosines = similarity(rows_of(features, items), rows_of(features, rated))
+        cosines = similarity_matrix(rows_of(features, items), rows_of(features, rated))
         apart = (rows_of(averages, items)[..., None] - rows_of(averages, rated)[..., None, :]) / settings.width
         weights = xp.exp((cosines - 1.0) / settings.temperature - 0.5 * apart**2)
         return xp.where((rated >= 0)[..., None, :], weights, 0.0)  # type: ignore[no-any-return]

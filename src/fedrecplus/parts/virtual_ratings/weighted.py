@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedrecplus.arrays import namespace, product, rows_of
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.similarity import similarity
+from fedrecplus.parts.similarity import similarity_matrix
 from fedrecplus.parts.virtual_ratings import Array, FillSettings, Items, Predict, VirtualRatings
 from fedrecplus.parts.virtual_ratings.user_average import mean_of_rated
 from fedrecplus.protocol import Broadcast
@@ -24,7 +24,7 @@ class Weighted(VirtualRatings[FillSettings]):
         """
         features, ratings = broadcast.features, device.ratings
         xp = namespace(features)
-        cosines = similarity(rows_of(features, items), rows_of(features, device.items))
+        cosines = similarity_matrix(rows_of(features, items), rows_of(features, device.items))
         weights = xp.where((device.items >= 0)[..., None, :], xp.clip(cosines, 0.0, None), 0.0)
         total, mean = xp.sum(weights, axis=-1), mean_of_rated(ratings, device)[..., None]
         weighted = product(weights, xp.astype(ratings, weights.dtype))
