@@ -17,7 +17,7 @@ from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, Said, best_fitting, score
 from fedrecplus.audit.second_data import joined, second_deployment
 from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
-from fedrecplus.audit.worlds import Worlds
+from fedrecplus.audit.worlds import Worlds, attack_of, said_in_worlds
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Diverged, Problem, engine_of, prepare
@@ -26,7 +26,7 @@ from fedrecplus.parts import choices, is_outside
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.settings import Settings, read_settings
 from fedrecplus.training import MOST_RETRIES, Fallback, predictor_of, score as evaluate, with_smaller_step
-from fedrecplus.workers import Stop, Tell, run_tasks
+from fedrecplus.workers import Stop, Tell, core_count, run_tasks
 
 Progress = Callable[[str, float], None]
 """what is being done, and which share of the case is done"""
@@ -133,24 +133,34 @@ def run_cases(
     workers: int = 0,
     tell: Callable[[AuditCase, str, float], None] = lambda _, __, ___: None,
 ) -> list[dict[str, Any]]:
-    """All rows of all cases, in the cases' order, side by side in processes. ``workers`` 0: one per core."""
-    work = functools.partial(_work, training, test, extent)
+    """All rows of all cases, in the cases' order, side by side in processes. ``workers`` 0: one per core.
+
+    Where there are more processes than cases, those of a case share its worlds.
+    """
+    each = max(1, (workers or core_count()) // max(len(cases), 1))
+    work = functools.partial(_work, training, test, extent, each)
     found = dict(run_tasks(work, cases, workers, report=lambda index, news: tell(cases[index], *news)))
     return [row for index in range(len(cases)) for row in found[index]]
 
 
 def _work(
-    training: Ratings, test: Ratings, extent: AuditExtent, case: AuditCase, tell: Tell, _: Stop
+    training: Ratings, test: Ratings, extent: AuditExtent, workers: int, case: AuditCase, tell: Tell, _: Stop
 ) -> list[dict[str, Any]]:
-    return audit_case(case, training, test, extent, lambda what, share: tell((what, share)))
+    return audit_case(case, training, test, extent, lambda what, share: tell((what, share)), workers)
 
 
 def audit_case(
-    case: AuditCase, training: Ratings, test: Ratings, extent: AuditExtent, progress: Progress = lambda _, __: None
+    case: AuditCase,
+    training: Ratings,
+    test: Ratings,
+    extent: AuditExtent,
+    progress: Progress = lambda _, __: None,
+    workers: int = 1,
 ) -> list[dict[str, Any]]:
     """Train one case while taking notes, attack the notes, and score the guesses: a row per attack.
 
-    A training that blows up is repeated with half the local step, as ``train`` does.
+    A training that blows up is repeated with half the local step, as ``train`` does. ``workers`` processes make the
+    worlds of a control.
     """
     note, case_rounds = "", case.config.server.rounds
     for retries in range(MOST_RETRIES + 1):
@@ -165,7 +175,7 @@ def audit_case(
             continue
         _tell(recording, problem, extent)
         smaller = [f"local step × {0.5**retries:g}: diverged with more"] if retries else []
-        return _attacked(case, problem, recording, test, extent, progress, smaller)
+        return _attacked(case, problem, recording, test, extent, progress, smaller, workers)
     progress("diverged", 1.0)
     return [_row(case, name, note=note) for name in extent.chosen]
 
@@ -188,16 +198,33 @@ def _attacked(
     extent: AuditExtent,
     progress: Progress,
     notes: list[str],
+    workers: int,
 ) -> list[dict[str, Any]]:
     note = "; ".join([*notes, *caveats(recording.transcript)])
     rows, figures, chosen = [], _figures(problem, recording, test), extent.chosen
-    worlds = Worlds(problem, extent.rounds, extent.users) if extent.control == "worlds" else None
+    elsewhere: Mapping[str, Sequence[Said]] = {}
+    if extent.control == "worlds":
+        elsewhere = _elsewhere(problem, recording, extent, lambda share: progress("worlds", share), workers)
     for number, (name, settings) in enumerate(chosen.items()):
         progress(name, _TRAINING_SHARE + (1.0 - _TRAINING_SHARE) * number / len(chosen))
-        found = strongest_score(recording, name, settings, worlds)
+        found = strongest_score(recording, name, settings, elsewhere.get(name))
         rows.append(_row(case, name, note=note, control=extent.control, **figures, **found))
     progress("done", 1.0)
     return rows
+
+
+def _elsewhere(
+    problem: Problem, recording: Recording, extent: AuditExtent, tell: Callable[[float], None], workers: int
+) -> Mapping[str, Sequence[Said]]:
+    """What the attacks that have something to look at say in worlds without the person."""
+    transcript = recording.transcript
+    looking = {name: own for name, own in extent.chosen.items() if _applies(name, transcript)}
+    worlds = Worlds(problem, extent.rounds, transcript.clients, looking, transcript.knowledge.second)
+    return said_in_worlds(worlds, recording.truth.others, workers, tell)
+
+
+def _applies(attack: str, transcript: Transcript) -> bool:
+    return not transcript.shows.isdisjoint(Attack.choose(attack).SEES)
 
 
 def caveats(transcript: Transcript) -> list[str]:
@@ -217,21 +244,21 @@ def caveats(transcript: Transcript) -> list[str]:
 
 
 def strongest_score(
-    recording: Recording, attack: str, settings: Settings, worlds: Worlds | None = None
+    recording: Recording, attack: str, settings: Settings, elsewhere: Sequence[Said] | None = None
 ) -> dict[str, Any]:
     """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best.
 
     An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages. ``blind``
-    names what it says of noise just as well.
+    names what it says of noise just as well. ``elsewhere`` is the control where it is of other worlds.
     """
     transcript, truth = recording.transcript, recording.truth
-    applies = not transcript.shows.isdisjoint(Attack.choose(attack).SEES)
+    applies = _applies(attack, transcript)
     config = transcript.config
     share = 1.0 / (1.0 + config.pseudo_items.ratio) if hides_rows(config) else 1.0
     scores = []
-    for view in transcript.hypotheses() if applies else ():
+    for number, view in enumerate(transcript.hypotheses() if applies else ()):
         said = guesses(view, attack, settings)
-        control: Said = controls(recording, view, attack, settings, said, worlds)
+        control = controls(recording, view, attack, settings, said) if elsewhere is None else elsewhere[number]
         if Attack.choose(attack).ANONYMOUS:
             found = score(best_fitting(said, truth), truth, share, best_fitting(control, truth))
         else:
@@ -258,7 +285,7 @@ def _of_noise(view: Transcript, attack: str, settings: Settings | None) -> dict[
 
 def guesses(transcript: Transcript, attack: str, settings: Settings | None = None) -> dict[int, Sequence[Guess]]:
     """What an attack says of every watched client."""
-    made = _with(attack, settings)
+    made = attack_of(attack, settings)
     return {client: made.attack(transcript, client) for client in transcript.clients}
 
 
@@ -267,27 +294,18 @@ def controls(
     view: Transcript,
     attack: str,
     settings: Settings,
-    said: Mapping[int, Sequence[Guess]],
-    worlds: Worlds | None = None,
-) -> dict[int, Sequence[Guess]]:
+    said: Said,
+) -> Said:
     """What the attack says of each watched client with somebody else's uploads in the place of its own.
 
-    With ``worlds``, that is what it says in a training that the client was never in. Otherwise, where it looks at
-    uploads, it is what it says of the other client; where it has sums alone to look at, the client's contributions are
-    taken out of them and the other's put in.
+    Where it looks at uploads, it is what it says of the other client; where it has sums alone to look at, the client's
+    contributions are taken out of them and the other's put in.
     """
-    made, others = _with(attack, settings), recording.truth.others
-    if worlds is not None:
-        return {c: made.attack(worlds.without(c, other, view), c) for c, other in others.items()}
+    made, others = attack_of(attack, settings), recording.truth.others
     if view.shows.intersection(made.SEES) != {"sums"}:
         return {client: said[other] for client, other in others.items()}
     replaced = recording.contributions.replaced
     return {c: made.attack(replaced(view, c, other), c) for c, other in others.items()}
-
-
-def _with(attack: str, settings: Settings | None) -> Attack[Any]:
-    chosen: Attack[Any] = Attack.choose(attack)
-    return chosen if settings is None else type(chosen)(settings, attack)
 
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:

@@ -70,12 +70,8 @@ class Contributions:
         return np.isin(items, self.ratings.rated[client])
 
     def some(self, client: int, count: int) -> tuple[NDArray[np.int64], Array]:
-        """So many of the client's ratings, drawn by lot, half of them at most; with 0, half of them."""
-        items, ratings = self.truth.of_client[client]
-        half = len(items) // 2
-        draws = uniform(subkey(_KNOWN, "known ratings", client), items)
-        chosen = np.sort(np.argsort(draws, kind="stable")[: min(count or half, half)])
-        return items[chosen], ratings[chosen]
+        """See ``known_of``."""
+        return known_of(self.truth, client, count)
 
     def replaced(self, transcript: Transcript, client: int, other: int) -> Transcript:
         """The transcript, with somebody else's contributions in the place of the client's own."""
@@ -88,6 +84,15 @@ class Contributions:
                 after.total[left_out] = sums.total[left_out]
                 found[t] = after
         return transcript.with_sums(found)
+
+
+def known_of(truth: AuditTruth, client: int, count: int) -> tuple[NDArray[np.int64], Array]:
+    """So many of the client's ratings, drawn by lot, half of them at most; with 0, half of them."""
+    items, ratings = truth.of_client[client]
+    half = len(items) // 2
+    draws = uniform(subkey(_KNOWN, "known ratings", client), items)
+    chosen = np.sort(np.argsort(draws, kind="stable")[: min(count or half, half)])
+    return items[chosen], ratings[chosen]
 
 
 def rows_left_out(transcript: Transcript, cohort: int) -> NDArray[np.bool_]:

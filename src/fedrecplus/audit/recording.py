@@ -81,10 +81,12 @@ def record(
     users: int,
     progress: Callable[[int], None] = lambda _: None,
     watching: Sequence[int] = (),
+    subtracts: bool = True,
 ) -> Recording:
     """Train to the end and write down what the server saw in some rounds. Raises ``engines.Diverged``.
 
-    ``watching`` names the clients that are attacked; ``users`` drawn ones, where nobody does.
+    ``watching`` names the clients that are attacked; ``users`` drawn ones, where nobody does. ``subtracts``: whether
+    some attacker knows everybody else's ratings, for whom sums are computed once more, exactly.
     """
     engine, total = engine_of(problem.config), problem.config.server.rounds
     wanted = schedule(total, recorded)
@@ -107,7 +109,7 @@ def record(
     for t in range(total):
         if t in wanted:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop finds divergence a round later
-                note(transcript, contributions, engine, problem, state, orders)
+                note(transcript, contributions, engine, problem, state, orders, subtracts)
         orders[problem.cohort(t)] += 1
         state, report = next(loop)
         bytes_up, sent = bytes_up + report.bytes_up, sent + report.clients
@@ -122,6 +124,7 @@ def note(
     problem: Problem,
     state: SimulationState,
     orders: Clients,
+    subtracts: bool = True,
 ) -> None:
     """Write down what the server sees of the state's next round: the channel decides. The state stays as it is."""
     private, message = state.private, message_of(problem, state)
@@ -135,6 +138,8 @@ def note(
         asked = len(problem.asked(message.round))
         transcript.sums[message.round] = released(sums, message.round, problem.public, problem.config, asked=asked)
         _note_contributions(transcript, contributions, engine, problem, private, message)
+        if subtracts:
+            _note_recomputed(transcript, contributions, engine, problem, private, message)
     if not transcript.crowd and "lists" in transcript.shows:
         present = np.intersect1d(transcript.watched, cohort)
         others = np.setdiff1d(cohort, transcript.watched)
@@ -209,17 +214,29 @@ def _note_contributions(
     private: PrivateState,
     message: Broadcast,
 ) -> None:
-    """What the watched clients put into the sums, and what whoever knows all ratings makes of the sums.
+    """What the watched clients put into the sums."""
+    watched = np.array(transcript.watched, dtype=np.int64)
+    contributions.of_round[message.round] = _contributed(engine, problem, private, message, watched)
+
+
+def _note_recomputed(
+    transcript: Transcript,
+    contributions: Contributions,
+    engine: Engine,
+    problem: Problem,
+    private: PrivateState,
+    message: Broadcast,
+) -> None:
+    """What whoever knows all ratings makes of the sums.
 
     Clipping is recomputed, too: it is part of what a client does. Noise that devices or the server add to sums is not.
     """
-    watched, cohort = np.array(transcript.watched, dtype=np.int64), transcript.cohorts[message.round]
-    contributions.of_round[message.round] = _contributed(engine, problem, private, message, watched)
+    cohort = transcript.cohorts[message.round]
     rows = "rows" if problem.config.shows_rows else "whole"
     channel: Channel[Any] = Channel.choose("sums", rows=rows)
     plain = replace(problem, config=replace(problem.config, channel=channel))
     contributions.recomputed[message.round] = engine.sums(plain, private, message, cohort)[0]
-    present = np.intersect1d(watched, cohort)
+    present = np.intersect1d(transcript.watched, cohort)
     contributions.noiseless[message.round] = _contributed(engine, plain, private, message, present)
 
 
