@@ -84,8 +84,8 @@ TELLS_PRESENCE = ("sums",)
 """says the same of everybody, so it tells what a person's presence does to the sums, and no more"""
 SAYS_NO_NAMES = ("unmix",)
 """see test_unmix.py"""
-KNOWS_SOME = ("knows-some",)
-"""see test_knows_some.py"""
+KNOWS_SOME = ("knows-some", "near-known")
+"""see test_knows_some.py and test_tables_in_turn.py"""
 NEED_A_SECOND_DATA_SET = ("shadow-deployment",)
 """see test_second_data.py"""
 

@@ -26,6 +26,15 @@ def test_sums_say_more_of_whom_one_knows_a_little_and_nothing_is_asked_that_was_
         assert not np.isin(guess.told, guess.items).any()
 
 
+def test_sums_say_more_of_whom_was_away(recorded) -> None:
+    """The rounds without a person say what is not the person's in the rounds with it."""
+    fixed, churning = (
+        strongest_score(recorded(*SECURE, *settings)[0], "knows-some", Settings(ratings=5))
+        for settings in ((), ("cohort.dropout=0.1",))
+    )
+    assert churning["auc"] - churning["auc_control"] > fixed["auc"] - fixed["auc_control"] + 0.02
+
+
 @pytest.mark.parametrize(("asked", "known"), [(5, 5), (20, 10), (0, 10)])
 def test_never_more_than_half_is_known_and_fewer_are_among_the_more(recorded, asked: int, known: int) -> None:
     contributions = recorded(*SECURE)[0].contributions

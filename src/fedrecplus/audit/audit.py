@@ -34,7 +34,7 @@ _TRAINING_SHARE = 0.2
 ORDER = (
     "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
     "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "unmix",
-    "knows-some", "shadow-deployment", "knows-others", "statistics",
+    "knows-some", "near-known", "shadow-deployment", "knows-others", "statistics",
 )  # fmt: skip
 """in which attacks are shown: by what they look at and assume, from the least on; others come last"""
 

@@ -15,7 +15,7 @@ from fedrecplus.audit.transcript import Knowledge, Transcript
 from fedrecplus.audit.truth import AuditTruth, somebody_else
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, engine_of, message_of, rounds
 from fedrecplus.parts import Channel
-from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.protocol import Array, Broadcast, Sums, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import released, weights_of
 
@@ -127,19 +127,26 @@ def note(
     subtracts: bool = True,
 ) -> None:
     """Write down what the server sees of the state's next round: the channel decides. The state stays as it is."""
-    private, message = state.private, message_of(problem, state)
-    cohort = problem.cohort(message.round)
-    transcript.cohorts[message.round] = cohort
+    private, told = state.private, message_of(problem, state)
+    cohort = problem.cohort(told.round)
+    transcript.cohorts[told.round] = cohort
+    problem, message, columns = _taking_part(problem, state)
     if "values" in transcript.shows:
-        transcript.note(message, _seen(engine, problem, private, message, transcript), orders)
+        uploads = _seen(engine, problem, private, message, transcript)
+        transcript.note(told, [replace(one, delta=_among(one.delta, columns, told)) for one in uploads], orders)
     else:
-        transcript.note(message, _listed(engine, problem, private, message, transcript), orders)
+        transcript.note(told, _listed(engine, problem, private, message, transcript), orders)
         sums = engine.sums(problem, private, message, cohort)[0]
         asked = len(problem.asked(message.round))
-        transcript.sums[message.round] = released(sums, message.round, problem.public, problem.config, asked=asked)
-        _note_contributions(transcript, contributions, engine, problem, private, message)
+        seen = released(sums, message.round, problem.public, problem.config, asked=asked)
+        transcript.sums[message.round] = replace(seen, total=_among(seen.total, columns, told))
+        watched = np.array(transcript.watched, dtype=np.int64)
+        sent = _contributed(engine, problem, private, message, watched)
+        contributions.of_round[message.round] = _all_among(sent, columns, told)
         if subtracts:
-            _note_recomputed(transcript, contributions, engine, problem, private, message)
+            exact, own = _recomputed(transcript, engine, problem, private, message)
+            contributions.recomputed[message.round] = replace(exact, total=_among(exact.total, columns, told))
+            contributions.noiseless[message.round] = _all_among(own, columns, told)
     if not transcript.crowd and "lists" in transcript.shows:
         present = np.intersect1d(transcript.watched, cohort)
         others = np.setdiff1d(cohort, transcript.watched)
@@ -206,28 +213,31 @@ def _sets(
     return {client: visible(items, count) for client, items in sets.items()}
 
 
-def _note_contributions(
-    transcript: Transcript,
-    contributions: Contributions,
-    engine: Engine,
-    problem: Problem,
-    private: PrivateState,
-    message: Broadcast,
-) -> None:
-    """What the watched clients put into the sums."""
-    watched = np.array(transcript.watched, dtype=np.int64)
-    contributions.of_round[message.round] = _contributed(engine, problem, private, message, watched)
+def _taking_part(problem: Problem, state: SimulationState) -> tuple[Problem, Broadcast, slice]:
+    """The problem and message of the state's next round, and the columns that take part in it."""
+    turn = problem.config.model.turn(problem.config, state.server.round)
+    if turn is None:
+        return problem, message_of(problem, state), slice(None)
+    own = replace(state, server=state.server.of_columns(turn.columns))
+    problem = replace(problem, config=turn.config)
+    return problem, message_of(problem, own), turn.columns
 
 
-def _note_recomputed(
-    transcript: Transcript,
-    contributions: Contributions,
-    engine: Engine,
-    problem: Problem,
-    private: PrivateState,
-    message: Broadcast,
-) -> None:
-    """What whoever knows all ratings makes of the sums.
+def _among(table: Array, columns: slice, told: Broadcast) -> Array:
+    """A table in its columns, among zeros of those that take no part."""
+    wide = np.zeros((len(table), told.V.shape[1]), dtype=table.dtype)
+    wide[:, columns] = table
+    return wide
+
+
+def _all_among(sent: dict[int, Contribution], columns: slice, told: Broadcast) -> dict[int, Contribution]:
+    return {client: replace(one, total=_among(one.total, columns, told)) for client, one in sent.items()}
+
+
+def _recomputed(
+    transcript: Transcript, engine: Engine, problem: Problem, private: PrivateState, message: Broadcast
+) -> tuple[Sums, dict[int, Contribution]]:
+    """What whoever knows all ratings makes of the sums, and what the watched clients have in it.
 
     Clipping is recomputed, too: it is part of what a client does. Noise that devices or the server add to sums is not.
     """
@@ -235,9 +245,11 @@ def _note_recomputed(
     rows = "rows" if problem.config.shows_rows else "whole"
     channel: Channel[Any] = Channel.choose("sums", rows=rows)
     plain = replace(problem, config=replace(problem.config, channel=channel))
-    contributions.recomputed[message.round] = engine.sums(plain, private, message, cohort)[0]
     present = np.intersect1d(transcript.watched, cohort)
-    contributions.noiseless[message.round] = _contributed(engine, plain, private, message, present)
+    return (
+        engine.sums(plain, private, message, cohort)[0],
+        _contributed(engine, plain, private, message, present),
+    )
 
 
 def _contributed(

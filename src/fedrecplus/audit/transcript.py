@@ -170,6 +170,10 @@ class Transcript:
         """What an attack can look at: see ``shown_by``."""
         return shown_by(self.config)
 
+    def rounds_of(self, columns: slice) -> list[int]:
+        """Recorded rounds in whose sums these columns take part."""
+        return [t for t, sums in self.sums.items() if sums.total[:, columns].any()]
+
     @property
     def source(self) -> Transcript:
         """The transcript of real clients behind this one: itself, unless an attacker invented its clients."""

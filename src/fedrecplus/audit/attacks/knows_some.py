@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks._presence import moving
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts.model.ials import Ials
@@ -41,16 +42,24 @@ class KnowsSome(Attack[Settings]):
     def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
         """Of all items but the known ones: the log likelihood ratio of sums with and without the person, and taste."""
         model, some = transcript.config.model, transcript.knowledge.some
-        rounds = [t for t in transcript.sums if client in transcript.cohorts[t]]
-        if some is None or not isinstance(model, Ials) or not rounds:
+        if some is None or not isinstance(model, Ials):
+            return ()
+        columns, score = model.choosing().columns, np.zeros(len(transcript.public.popularity))
+        every = transcript.rounds_of(columns)
+        rounds = [t for t in every if client in transcript.cohorts[t]]
+        if not rounds:
             return ()
         known, ratings = some(client, self.settings.ratings)
-        columns, score = model.choosing().columns, np.zeros(len(transcript.public.popularity))
+        parts = np.zeros((len(score), model.settings.interaction_factors))
         for t in rounds:
             W = transcript.broadcast(t).V[:, columns]
             u, _ = model.person_factors(model.shared_equations(W, transcript.public), known, ratings, transcript.public)
-            rows = transcript.once(("leaning rows", t), functools.partial(_rows, transcript, t, W, columns))
+            rows = transcript.once(("leaning rows", t), functools.partial(rows_of, transcript, t, W, columns))
             score += (rows.log_ratio(W, u) + _TASTE * W @ u) / len(rounds)
+            parts += rows.weight * np.outer(1.0 - W @ u, u) / len(rounds)
+        if len(rounds) < len(every):
+            notes = transcript.once(("moving", columns.start), lambda: moving(transcript, columns))
+            score += notes.log_ratio(client, parts)
         items = np.setdiff1d(np.arange(len(score)), known)
         return (Guess(rounds[-1], items, silent(items), score[items], told=known),)
 
@@ -75,7 +84,7 @@ class RowSums:
         return np.where(self.summed, ratio, 0.0)
 
 
-def _rows(transcript: Transcript, round_number: int, W: Array, columns: slice) -> RowSums:
+def rows_of(transcript: Transcript, round_number: int, W: Array, columns: slice) -> RowSums:
     """What n raters add up to is n times a mean that follows the item's row of W, by regression over all items."""
     sums = transcript.sums[round_number]
     total = sums.total[:, columns].astype(np.float64)

@@ -57,7 +57,7 @@ class Unmix(Attack[Settings]):
         model = transcript.config.model
         if not isinstance(model, Ials):
             return ()
-        present = [t for t in transcript.sums if client in transcript.cohorts[t]]
+        present = [t for t in transcript.rounds_of(model.choosing().columns) if client in transcript.cohorts[t]]
         places = np.linspace(0, len(present) - 1, min(self.settings.rounds, len(present))).round().astype(int)
         items, said = np.arange(len(transcript.public.popularity)), []
         for t in [present[place] for place in places]:
