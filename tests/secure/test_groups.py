@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.poisoning import Attack, outcome
 from fedrecplus import data
-from fedrecplus.config import assign, preset
+from fedrecplus.config import assign, check, preset
 from fedrecplus.engines import engine_of, message_of, prepare
+from fedrecplus.errors import UserError
 from fedrecplus.experiments.validation import Cut, tuning_cut
 from fedrecplus.parts.channel import Grouping, RingLayout, cohort_bytes, joined
 from fedrecplus.parts.channel.secure.client import SecureClient
@@ -127,3 +128,11 @@ def test_one_of_96_who_spoils_or_promotes_does_little() -> None:
     promoted = outcome(where, config, Attack("promote", 1), None)[0]
     assert spoiled.rmse < clean.rmse + 0.005
     assert promoted.reached <= 0.02
+
+
+@pytest.mark.parametrize("rule", ["central", "distributed"])
+def test_groups_beside_a_budget_are_refused_with_a_remedy(rule: str) -> None:
+    settings = ["channel.groups=4", "channel.bits=32", "aggregation.rule=uniform", f"privacy.rule={rule}"]
+    with pytest.raises(UserError, match="noise is planned for one sum") as refused:
+        check(assign(preset("fedrec+secure"), settings))
+    assert "channel.groups=1" in str(refused.value.for_shell)

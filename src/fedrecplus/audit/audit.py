@@ -23,6 +23,7 @@ from fedrecplus.data import Ratings
 from fedrecplus.engines import Diverged, Problem, engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts import choices, is_outside
+from fedrecplus.parts.channel import secure
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.settings import Settings, read_settings
 from fedrecplus.training import MOST_RETRIES, Fallback, predictor_of, score as evaluate, with_smaller_step
@@ -234,6 +235,10 @@ def caveats(transcript: Transcript) -> list[str]:
         found.append("the server adds the noise: attacked is what it releases, and it sees the sums without")
     if config.channel.VIEW == "nothing":
         found.append("clients alone decrypt the sums: the attacker is one of them")
+    if isinstance(config.channel, secure.Secure) and config.channel.settings.groups > 1:
+        found.append(
+            "attacked are the groups' sums together: the server has each one, over fewer people"
+        )
     if config.model.attacker() is None:
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:
