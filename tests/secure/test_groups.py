@@ -136,3 +136,19 @@ def test_groups_beside_a_budget_are_refused_with_a_remedy(rule: str) -> None:
     with pytest.raises(UserError, match="noise is planned for one sum") as refused:
         check(assign(preset("fedrec+secure"), settings))
     assert "channel.groups=1" in str(refused.value.for_shell)
+
+
+def test_a_row_pushed_in_many_groups_is_held_to_what_rows_of_its_peers_are() -> None:
+    """In each group it is no longer than an honest one could be, so no group is odd and no bound of a group's reached."""
+    groups = [honest(group) for group in range(8)]
+    alone, _ = joined(groups, SHARES)
+    row = 3
+    for place, group in enumerate(groups[:4]):
+        pushed = group.total.copy()
+        pushed[row] += 2.0 * np.linalg.norm(group.total[row]) * np.eye(8)[0]
+        groups[place] = replace(group, total=pushed)
+    together, odd = joined(groups, SHARES)
+    assert odd == []
+    lengths, before = (np.linalg.norm(sums.total, axis=1) for sums in (together, alone))
+    assert lengths[row] <= 1.5 * np.median(before) * 1.05
+    np.testing.assert_allclose(np.delete(lengths, row), np.delete(before, row), rtol=0.1)

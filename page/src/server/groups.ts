@@ -6,6 +6,8 @@ import type { Sums } from "./sums";
 const ODD = 1.5;
 const ROW = 2.5;
 const LEAST = 1e-12;
+const BESIDE = 1.5;
+const PEERS = 51;
 
 /** The groups' sums in one: odd groups are left out, and of the others each row is bounded. */
 export function joined(groups: readonly Sums[], { popularity }: PublicItems, people: number): Sums {
@@ -18,7 +20,22 @@ export function joined(groups: readonly Sums[], { popularity }: PublicItems, peo
   const odd = sizes.map((one, g) => one > ODD * size || beside[g]! > ODD * other || !Number.isFinite(one + beside[g]!));
   if (odd.every(Boolean)) odd[sizes.indexOf(Math.min(...sizes))] = false;
   const kept = groups.map((group, g) => ({ ...group, total: bounded(group.total, norms[g]!, expected[g]!, ROW * size) }));
-  return added(kept.filter((_, g) => !odd[g]));
+  const sums = added(kept.filter((_, g) => !odd[g]));
+  return { ...sums, total: likePeers(sums.total, popularity) };
+}
+
+/** Each row no longer than BESIDE times the median of the PEERS rows nearest in how many are expected. */
+function likePeers(total: Table, popularity: ArrayLike<number>): Table {
+  const norms = Float64Array.from({ length: total.rows }, (_, i) => Math.sqrt(dot(row(total, i), row(total, i))));
+  const order = [...norms.keys()].filter((i) => norms[i]! > 0).sort((i, j) => popularity[i]! - popularity[j]!);
+  const width = Math.min(PEERS, order.length);
+  const factors = new Float64Array(total.rows).fill(1);
+  order.forEach((i, place) => {
+    const first = Math.min(Math.max(place - (width >> 1), 0), order.length - width);
+    const most = BESIDE * median(order.slice(first, first + width).map((peer) => norms[peer]!));
+    factors[i] = Math.min(1, most / norms[i]!);
+  });
+  return { ...total, data: total.data.map((value, at) => value * factors[Math.floor(at / total.columns)]!) };
 }
 
 function bounded(total: Table, norms: Float64Array, expected: Float64Array, most: number): Table {

@@ -236,9 +236,7 @@ def caveats(transcript: Transcript) -> list[str]:
     if config.channel.VIEW == "nothing":
         found.append("clients alone decrypt the sums: the attacker is one of them")
     if isinstance(config.channel, secure.Secure) and config.channel.settings.groups > 1:
-        found.append(
-            "attacked are the groups' sums together: the server has each one, over fewer people"
-        )
+        found.append("attacked are the groups' sums together: the server has each one, over fewer people")
     if config.model.attacker() is None:
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:

@@ -2,7 +2,9 @@
 
 Nobody sees single uploads, so nobody can look for outliers among them. Sums of random groups are seen, and whoever
 spoils is in one of them. Honest groups are alike: a group whose contributions are much larger than those of the median
-group is left out, and of the others each row is bounded by what so many honest people could have moved it.
+group is left out, and of the others each row is bounded by what so many honest people could have moved it. Their sum is
+bounded once more, row by row, by what it is of items that about as many rated: whoever pushes one film from many groups
+keeps to the bounds in each.
 
 Each group is a cohort: what a sum must have at least, and which rows are in it, goes by the group.
 """
@@ -22,6 +24,9 @@ _ODD = 1.5
 """times the median group's size, beyond which a group is left out"""
 _ROW = 2.5
 """times the size of a contribution and the root of how many are expected: the most that a row is moved"""
+
+_BESIDE, _PEERS = 1.5, 51
+"""times the median over so many rows of items with about as many raters: the most that a row is moved by all groups"""
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
     """The groups' sums in one, and which groups were left out. ``expected`` is each row's share of people.
 
     A group that is left out takes its weights and clients with it. After: Sun et al. 2019 (norm bounding), by groups;
-    Ours: the bound of a row follows from how many people are expected to have rated it
+    Ours: the bounds of a row follow from how many people are expected to have rated it, and from its peers
     """
     if len(groups) < 3:  # two can't tell which of them is odd
         return _added(groups), []
@@ -81,7 +86,26 @@ def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
         for group, factor, is_odd in zip(groups, factors, odd, strict=True)
         if not is_odd
     ]
-    return _added(kept), np.flatnonzero(odd).tolist()
+    sums = _added(kept)
+    return replace(sums, total=like_peers(sums.total, expected)), np.flatnonzero(odd).tolist()
+
+
+def like_peers(total: Array, expected: Array) -> Array:
+    """Each row no longer than ``_BESIDE`` times the median of the ``_PEERS`` rows nearest in how many are expected.
+
+    Rows that are left out count for nothing.
+    """
+    norms = np.linalg.norm(total, axis=1)
+    summed = np.flatnonzero(norms)
+    order = summed[np.argsort(expected[summed], kind="stable")]
+    width = min(_PEERS, len(order))
+    if width == 0:
+        return total
+    medians = np.median(np.lib.stride_tricks.sliding_window_view(norms[order], width), axis=1)
+    nearest = np.clip(np.arange(len(order)) - width // 2, 0, len(order) - width)
+    factors = np.ones(len(total))
+    factors[order] = np.minimum(1.0, _BESIDE * medians[nearest] / norms[order])
+    return np.asarray(total * factors[:, None])
 
 
 def _added(groups: Sequence[Sums]) -> Sums:
