@@ -49,6 +49,8 @@ from fedrecplus.training.evaluation import Fallback, predictor_of, score
 from fedrecplus.training.ranking import top_lists
 
 TARGETS, POPULAR, LIST, BEYOND = 10, 30, 10, 10.0
+FILMS = (60, 150, 400)
+"""further films that FedRecAttack is tried with: one film says little"""
 KNOWN, HONEST = 0.05, 1.2
 """share of others' ratings that FedRecAttack knows; length of the longest honest rows of W"""
 
@@ -62,9 +64,12 @@ class Attack:
     clients: int = 0
     within: bool = True
     """whether they keep to the bound that an honest device checks"""
+    film: int = 0
+    """how many films have fewer raters than the one that ``fedrecattack`` pushes"""
 
     def __str__(self) -> str:
         how = f"{self.clients}, {'within the bound' if self.within else 'ten times the bound'}"
+        how += f", a film more popular than {self.film}" * (self.film > 0)
         return "none" if self.goal == "none" else f"{self.goal}: {how}"
 
 
@@ -73,6 +78,7 @@ ATTACKS = (
     *(Attack("promote", clients, within) for within in (True, False) for clients in (1, 5)),
     *(Attack("spoil", clients, within) for within in (True, False) for clients in (1, 5)),
     *(Attack("fedrecattack", 5, within) for within in (True, False)),
+    *(Attack("fedrecattack", 5, True, film) for film in FILMS),
 )
 
 
@@ -94,10 +100,12 @@ class Outcome:
     """the training stopped"""
 
 
-def targets_of(popularity: NDArray[np.int64], least: int) -> NDArray[np.int64]:
-    """The films that are promoted: the least rated of those that the sums don't leave out."""
+def targets_of(popularity: NDArray[np.int64], least: int, film: int = 0) -> NDArray[np.int64]:
+    """The films that are promoted: the least rated of those that the sums don't leave out; first the one by rank."""
     able = np.flatnonzero(popularity >= least)
-    return np.sort(able[np.argsort(popularity[able], kind="stable")[:TARGETS]])
+    ranked = able[np.argsort(popularity[able], kind="stable")]
+    few = np.sort(ranked[:TARGETS])
+    return np.concatenate([ranked[film : film + 1], few[1:]]) if film else few
 
 
 def with_fakes(ratings: Ratings, fakes: range, targets: NDArray[np.int64]) -> Ratings:
@@ -197,7 +205,7 @@ def outcome(where: Cut, config: Config, attack: Attack, honest: NDArray[np.int64
     problem = prepare(where.fitted, config)
     ring = config.channel.settings
     persons = problem.able
-    targets = targets_of(problem.public.popularity, ring.fewest_contributors * ring.groups)
+    targets = targets_of(problem.public.popularity, ring.fewest_contributors * ring.groups, attack.film)
     if attack.clients:
         first = int(persons[-1]) + 1
         ratings = with_fakes(where.fitted, range(first, first + attack.clients), targets)

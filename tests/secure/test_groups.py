@@ -139,7 +139,7 @@ def test_groups_beside_a_budget_are_refused_with_a_remedy(rule: str) -> None:
 
 
 def test_a_row_pushed_in_many_groups_is_held_to_what_rows_of_its_peers_are() -> None:
-    """In each group it is no longer than an honest one could be, so no group is odd and no bound of a group's reached."""
+    """In each group it is no longer than an honest one could be, and no group is odd."""
     groups = [honest(group) for group in range(8)]
     alone, _ = joined(groups, SHARES)
     row = 3

@@ -16,8 +16,7 @@ from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks.knows_some import RowSums, Settings, rows_of
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.parts.model._transitions import scaled_rows
-from fedrecplus.parts.model.sequence import Sequence, columns_of
+from fedrecplus.parts.model.sequence import Sequence
 
 Array = NDArray[np.float64]
 _NEAR = 0.3
@@ -51,11 +50,9 @@ class NearKnown(Attack[Settings]):
 
 def _pairs(transcript: Transcript, model: Sequence, t: int, columns: slice) -> Array:
     """Items × items: the log likelihood ratio of the first one's row having some of the second one's in it."""
-    told = columns_of(transcript.broadcast(t), columns)
-    E = _NEAR * scaled_rows(model.transitions, told)[0]
-    rows: RowSums = transcript.once(
-        ("rows of T", t), functools.partial(rows_of, transcript, t, told.V.astype(np.float64), columns)
-    )
+    told = transcript.broadcast(t)
+    E, T = _NEAR * model.beside(told), told.V[:, columns].astype(np.float64)
+    rows: RowSums = transcript.once(("rows of T", t), functools.partial(rows_of, transcript, t, T, columns))
     toward = np.linalg.solve(rows.spread, E.T)
     ratio = rows.rest @ toward / np.sqrt(rows.raters)[:, None]
     ratio -= 0.5 * (E.T * toward).sum(axis=0) / rows.raters[:, None]

@@ -22,7 +22,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import Aggregation
 from fedrecplus.parts.assumptions import OfChoices
 from fedrecplus.parts.model import Trained, Turn
-from fedrecplus.parts.model._transitions import Settings, Transitions
+from fedrecplus.parts.model._transitions import Settings, Transitions, scaled_rows
 from fedrecplus.parts.model.joint import Joint
 from fedrecplus.parts.recency import nearness_of
 from fedrecplus.parts.server_optimizer import ServerOptimizer
@@ -140,6 +140,10 @@ class Sequence(Joint[Settings]):
         """Weights of ``joint``, and zeros for T's columns."""
         nothing = zeros((*w.shape[:-1], self.settings.sequence_factors), w)
         return namespace(w).concat([w, nothing], axis=-1)  # type: ignore[no-any-return]
+
+    def beside(self, broadcast: Broadcast) -> Array:
+        """What a choice adds to the row of another beside it, for an attacker: its row of A T over a public size."""
+        return np.asarray(scaled_rows(self.transitions, columns_of(broadcast, slice(self.width, None)))[0])
 
     def choosing(self) -> OfChoices:
         """What an attacker knows of W's columns, which T's come after."""
