@@ -8,6 +8,7 @@ fresh user factors, which is what a device does that lost its own.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
 import fedrecplus as fr
+from fedrec_silos.ledger import LIFETIME, book
 from fedrec_silos.records import Arrays, arrays_of, broadcast_of, content, facts_of, sums_arrays
 from fedrecplus.config import Config, loads
 from fedrecplus.data import FileOptions, Ratings, load
@@ -72,6 +74,9 @@ class Silo:
         self.people: int = int(terms.get("people", 0))
         config = replace(loads(str(terms["config"]), "the server's task", ()), engine="fast")
         self.config: Config = config
+        if config.privacy.rule != "none" and (ratings := _text(context, "ratings")):
+            lifetime = float(context.node_config.get("lifetime-epsilon", LIFETIME))
+            book(Path(f"{ratings}.spent"), context.run_id, config.privacy.settings.epsilon, lifetime)
         dataset, fold = str(terms["dataset"]), int(terms["fold"])
         self.training, self.test = share_of(dataset, fold, context) if dataset else files_of(context, catalogue)
         secrets = keys(new_secret(), np.arange(self.training.clients))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +24,10 @@ ITEMS = ItemCatalogue.published(load(PEOPLE))
 class Asked:
     """A silo that has joined a task."""
 
-    def __init__(self, algorithm: str, *settings: str, **node: Any) -> None:
+    def __init__(self, algorithm: str, *settings: str, run: int = 1, dataset: str = PEOPLE, **node: Any) -> None:
         config: Config = assign(preset(algorithm), [*settings, "server.held_back=0"])
-        self.context = Context(1, 2, {"partition-id": 0, "num-partitions": 2, **node}, RecordDict(), {})
-        task = content(ITEMS.arrays(), config=dumps(config), dataset=PEOPLE, fold=0)
+        self.context = Context(run, 2, {"partition-id": 0, "num-partitions": 2, **node}, RecordDict(), {})
+        task = content(ITEMS.arrays(), config=dumps(config), dataset=dataset, fold=0)
         self.context.state["task"] = task.array_records["arrays"]
         self.context.state["terms"] = task.config_records["facts"]
         state = start_server(config, ITEMS.public)
@@ -72,6 +73,18 @@ def test_a_secure_sum_is_of_three_silos_whatever_the_server_says() -> None:
     one.stage("advertise", people=330, number=0, session=bytes(16), silos=1)
     client, _ = silo._begun(silo.Silo(one.context))
     assert client.state.least_cohort == 3
+
+
+def test_a_silo_counts_what_noise_has_cost_its_people_over_all_runs(tmp_path: Path) -> None:
+    ratings = tmp_path / "ratings.csv"
+    load(PEOPLE).to_frame("polars").write_csv(ratings)
+    noised = ("privacy.rule=central", "statistics.source=public", "privacy.epsilon=10")
+    own = {"ratings": str(ratings), "dataset": "", "lifetime-epsilon": 25.0}
+    for run in (1, 1, 2):
+        Asked("fedmf", *noised, run=run, **own).stage("sums")
+    with pytest.raises(fr.UserError, match="ε = 20 is spent here, 10 more would exceed"):
+        Asked("fedmf", *noised, run=3, **own).stage("sums")
+    Asked("fedmf", run=4, **own).stage("sums")
 
 
 def test_what_the_app_cannot_run_or_claim_is_refused() -> None:
