@@ -31,11 +31,12 @@ if TYPE_CHECKING:
         unknown_items as unknown_items,
         used_model as used_model,
     )
-    from fedrecplus.deploy.device.pausing import is_paused as is_paused, pause as pause
     from fedrecplus.deploy.device.policy import (
         CHANNELS as CHANNELS,
         Policy as Policy,
+        is_paused as is_paused,
         load_policy as load_policy,
+        pause as pause,
         save_policy as save_policy,
         with_pin as with_pin,
     )

@@ -15,7 +15,7 @@ from fedrecplus.errors import UserError
 
 CHANNELS = ("clear", "secure")
 """channels that a deployment carries"""
-_FACT = "policy"
+_FACT, _PAUSED = "policy", "paused"
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -120,6 +120,17 @@ def save_policy(store: Store, policy: Policy) -> None:
             f"no channel is called {', '.join(sorted(unknown)) or 'nothing'}", f"there are {', '.join(CHANNELS)}"
         )
     store.put("facts", [(_FACT, msgspec.json.encode(policy).decode())])
+
+
+def is_paused(store: Store) -> bool:
+    """Whether the owner has stopped taking part: nothing leaves but the word that it does."""
+    return bool(store.fact(_PAUSED) == "yes")
+
+
+def pause(store: Store, paused: bool) -> None:
+    """Stop taking part from the next message on, or go on. Ratings and recommendations are not touched."""
+    with store.changing():
+        store.put("facts", [(_PAUSED, "yes" if paused else "no")])
 
 
 def pin_first(store: Store, catalogue: str) -> None:

@@ -26,8 +26,7 @@ from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.log import check_log, keep_log
 from fedrecplus.deploy.device.missed import Past
 from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
-from fedrecplus.deploy.device.pausing import refuse_while_paused
-from fedrecplus.deploy.device.policy import load_policy, pin_first
+from fedrecplus.deploy.device.policy import is_paused, load_policy, pin_first
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.statistics import check_statistics, statistics_uploads
@@ -74,7 +73,8 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False, past: Past 
 
 def _answer(packet: Packet, store: Store, share_error: bool, past: Past | None) -> Packet:
     started = time.perf_counter()
-    refuse_while_paused(store)
+    if is_paused(store):  # also what was answered before, or a later stage of a sum that has begun
+        raise Refusal("paused", "this device pauses; `fedrecplus device resume` ends that")
     if wire.is_later_stage(packet):
         return answer_stage(packet, store, started)
     request = wire.decode_request(packet, store.allowed_rules)

@@ -7,8 +7,6 @@ import logging
 import sys
 from pathlib import Path
 
-from fedrecplus.deploy.node.home import STORE
-from fedrecplus.deploy.node.metrics import NodeMetrics
 from fedrecplus.deploy.node.running import end_with_parent, join, prepare
 from fedrecplus.errors import UserError
 
@@ -22,19 +20,17 @@ def main() -> int:
     options.add_argument("--insecure", action="store_true")
     options.add_argument("--share-error", action="store_true")
     options.add_argument("--poll", type=float, default=30.0)
-    options.add_argument("--metrics", type=Path)
     options.add_argument("--end-with-parent", action="store_true")
     given = options.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     if given.end_with_parent:
         end_with_parent()
     try:
-        metrics = NodeMetrics(given.metrics, given.home / STORE) if given.metrics else None
         node = prepare(
             given.home, given.address, given.ca, insecure=given.insecure, longest_pause=given.poll,
-            share_error=given.share_error, metrics=metrics,
+            share_error=given.share_error,
         )  # fmt: skip
-        join(given.home, node, metrics=metrics)
+        join(given.home, node)
     except UserError as error:
         print(f"error: {error.for_shell}", file=sys.stderr, flush=True)
         return 2

@@ -12,15 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection, trust
-from fedrecplus.deploy.node.file_names import NODE_KEY
-from fedrecplus.deploy.node.home import CA, MODEL
+from fedrecplus.deploy.node.home import CA, MODEL, NODE_KEY
 from fedrecplus.deploy.node.keys import read_node_key
 from fedrecplus.deploy.wire import LONGEST_TASK, Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 
-SCHEMES = ("https", "fedrecplus")
-"""of links: a browser opens the first, and what stands behind its # is sent to nobody; the second is of 0.2"""
 _HTTPS = 443
 _LONGEST, _LONGEST_MODEL = 64 * 2**10, 512 * 2**20
 """bytes of an answer; the first one comes from whoever answers there"""
@@ -58,15 +55,12 @@ class Invitation:
         """Read a link."""
         try:
             parts = urlsplit(text.strip())
-            told = parts.fragment if parts.scheme == "https" else parts.query
-            facts = {name: values[0] for name, values in parse_qs(told, strict_parsing=True).items()}
-            port = int(parts.port or (_HTTPS if parts.scheme == "https" else 0))
+            facts = {name: values[0] for name, values in parse_qs(parts.fragment, strict_parsing=True).items()}
             names = (facts["code"], facts["authority"].lower(), facts.get("task", "").lower())
-            link = cls(str(parts.hostname or ""), port, *names)
+            link = cls(str(parts.hostname or ""), int(parts.port or _HTTPS), *names)
             if link.task and len(bytes.fromhex(link.task)) != 32:
                 raise ValueError
-            known = parts.scheme in SCHEMES and len(bytes.fromhex(link.fingerprint)) == 32
-            if not known or not link.host or not link.port:
+            if parts.scheme != "https" or not link.host or len(bytes.fromhex(link.fingerprint)) != 32:
                 raise ValueError
         except (ValueError, KeyError):
             raise UserError("this is no invitation", f"give the whole link in quotes; or {_AGAIN}") from None

@@ -9,9 +9,6 @@ _GROWTH, _JITTER = 1.5, 0.2
 _PER_LATENCY = 20.0
 """a look that took so long is answered by a server that is busy: at most a twentieth of the time is spent asking"""
 
-_LONGEST_HINT = 600.0
-"""seconds that a server may ask for"""
-
 
 @dataclass
 class Pace:
@@ -21,32 +18,22 @@ class Pace:
     longest: float = 30.0
     _next: float = 0.0
 
-    def after_work(self) -> float:
-        """The pause after a message: the next one may come at once."""
-        self._next = self.shortest
-        return self._shaken(self.shortest)
-
-    def after_nothing(self, latency: float, waited: float = 0.0, hint: float = 0.0) -> float:
-        """The pause after a look in vain that took ``latency``; a server may ask for more by its ``hint``.
+    def after_nothing(self, latency: float, waited: float) -> float:
+        """The pause after a look in vain that took ``latency``.
 
         A server that held its answer for as long as it was asked to, ``waited``, has looked for us meanwhile, and is
         asked again at once.
         """
-        self._next, hint = min(max(_GROWTH * self._next, self.shortest), self.longest), min(hint, _LONGEST_HINT)
+        self._next = min(max(_GROWTH * self._next, self.shortest), self.longest)
         if 0.0 < 0.95 * waited <= latency:
             self._next = min(max(self._next, waited), self.longest)
-            return self._shaken(max(self.shortest, hint))
-        return self._shaken(max(self._next, min(_PER_LATENCY * latency, self.longest), hint))
+            return self._shaken(self.shortest)
+        return self._shaken(max(self._next, min(_PER_LATENCY * latency, self.longest)))
 
     def after_failure(self) -> float:
         """The pause after a server didn't answer."""
         self._next = min(max(_GROWTH * self._next, 1.0), max(self.longest, 1.0))
         return self._shaken(self._next)
-
-    @property
-    def idle(self) -> float:
-        """The pause that it has come to."""
-        return max(self._next, self.shortest)
 
     @staticmethod
     def _shaken(seconds: float) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 
 from fedrecplus.deploy.server.cohort import ALL
 from fedrecplus.deploy.server.collect import Collected
-from fedrecplus.deploy.server.secure_sums import Summed
 from fedrecplus.protocol import Sums
 
 
@@ -17,15 +16,20 @@ from fedrecplus.protocol import Sums
 class RoundOutcome:
     """What a round brought, whichever way."""
 
-    sums: list[Sums] | None
-    """one, or one of each group"""
-    uploads: int
+    target: int = 0
+    """how many answers a secure sum needs; its first stage may close at the quorum of these, later ones at that of who
+    is left"""
+    sums: list[Sums] | None = None
+    """one, or one of each group; None where there are none"""
+    uploads: int = 0
     """how many are in the sums"""
-    bytes_up: int
-    nodes: dict[int, float]
-    """node → seconds until its reply"""
-    lost: dict[int, str]
-    silent: list[int]
+    bytes_up: int = 0
+    bytes_down: int = 0
+    nodes: dict[int, float] = field(default_factory=dict)
+    """node → seconds that its answers took, of those who are in the sums"""
+    lost: dict[int, str] = field(default_factory=dict)
+    """node → why, with the stage of a secure sum"""
+    silent: list[int] = field(default_factory=list)
     clients: list[int] = field(default_factory=list)
     """whose uploads the server saw; nobody's where it saw sums"""
     bound: dict[int, list[int]] = field(default_factory=dict)
@@ -45,18 +49,10 @@ class RoundOutcome:
         """Uploads in the clear; their sums are still to be made."""
         rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
         clients = [upload.client for upload in collected.uploads]
-        who = (collected.answered, collected.lost, collected.silent)
-        outcome = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
-        outcome.closed = collected.closed
-        return outcome
-
-    @classmethod
-    def of_sum(cls, summed: Summed) -> RoundOutcome:
-        """A secure sum."""
-        count = sum(sums.clients for sums in summed.sums or ())
-        who = (summed.nodes, summed.lost, summed.silent)
-        groups = summed.groups if len(summed.groups) > 1 else []
-        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=summed.closed, groups=groups)
+        return cls(
+            uploads=len(clients), bytes_up=collected.bytes_up, nodes=collected.answered, lost=collected.lost,
+            silent=collected.silent, clients=clients, bound=collected.bound, rmse=rmse, closed=collected.closed,
+        )  # fmt: skip
 
     def facts(self) -> dict[str, Any]:
         """For the journal: nodes by their numbers as text, which is what JSON has as names."""

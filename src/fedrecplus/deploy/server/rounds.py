@@ -165,9 +165,9 @@ class _ServedRun:
             cohort = self._cohort(state, began)
             packets = self._requests(state, cohort.asked, session=session, pinned=pinned)
             summed = self.secure.attempt(state.round, shape, packets, cohort.target, self._note_release)
-        clients = sum(sums.clients for sums in summed.sums or ())
-        self.tally = self.tally.after(RoundReport(clients, summed.bytes_up, summed.bytes_down), 0.0)
-        return RoundOutcome.of_sum(summed)
+        summed.uploads = sum(sums.clients for sums in summed.sums or ())
+        self.tally = self.tally.after(RoundReport(summed.uploads, summed.bytes_up, summed.bytes_down), 0.0)
+        return summed
 
     def _step(self, state: ServerState, groups: list[Sums]) -> ServerState:
         public, config = self.catalogue.public, self.config

@@ -23,6 +23,7 @@ import msgspec
 from fedrecplus.config import Config
 from fedrecplus.deploy.server.cohort import ALL, DEADLINE
 from fedrecplus.deploy.server.collect import Answers, Desk
+from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.wire import (
     FIRST,
     SESSION_BYTES,
@@ -46,30 +47,6 @@ from fedrecplus.parts.channel.secure import Aborted, Advertisement, Refused, Sec
 from fedrecplus.protocol import Sums
 
 log = logging.getLogger("fedrecplus")
-
-
-@dataclass
-class Summed:
-    """What a secure sum brought, and who took part."""
-
-    asked: list[int]
-    target: int
-    """how many of them the first stage needs; it may close at the quorum of these, later ones at that of who is left"""
-    sums: list[Sums] | None = None
-    """one, or one of each group that came to one; None where the sum failed"""
-    groups: list[list[int]] = field(default_factory=list)
-    """nodes of each group that came to a sum"""
-    why: str = ""
-    """it failed"""
-    nodes: dict[int, float] = field(default_factory=dict)
-    """node → seconds that its answers took, of those whose vectors are in the sum"""
-    lost: dict[int, str] = field(default_factory=dict)
-    """node → stage and reason"""
-    silent: list[int] = field(default_factory=list)
-    closed: str = ALL
-    """what closed the stages: a deadline, if it closed any"""
-    bytes_up: int = 0
-    bytes_down: int = 0
 
 
 class PendingGroup(msgspec.Struct, frozen=True):
@@ -125,13 +102,13 @@ class SecureRound:
     def attempt(
         self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], target: int,
         note: Callable[[int], None],
-    ) -> Summed:  # fmt: skip
+    ) -> RoundOutcome:  # fmt: skip
         """A sum up to the point where it is certain that it will be unmasked, and then to its end.
 
         ``requests`` are the round's requests of a new session, node by node; ``target`` answers are needed. ``note`` is
         told the round before the sum can be unmasked by anybody, a server that is started again included.
         """
-        summed = Summed(sorted(requests), target)
+        summed = RoundOutcome(target)
         try:
             pending = self._masked(round_number, shape, requests, summed)
         except (Aborted, Refused) as problem:
@@ -146,7 +123,7 @@ class SecureRound:
         note(pending.round)
         self.desk.run.set(pending=msgspec.msgpack.encode(pending))
 
-    def finish(self, pending: Pending, shape: tuple[int, ...], summed: Summed | None = None) -> Summed:
+    def finish(self, pending: Pending, shape: tuple[int, ...], summed: RoundOutcome | None = None) -> RoundOutcome:
         """The last exchange. What is kept stays until the round is; a failure may be tried again.
 
         Of groups, most must be finished.
@@ -155,8 +132,8 @@ class SecureRound:
             _Group(SecureServer.of_bytes(kept.server, self.pinned), kept.numbers, kept.persons, kept.questions)
             for kept in pending.groups
         ]
-        everybody = sorted(node for group in groups for node in group.numbers)
-        summed = Summed(everybody, len(everybody)) if summed is None else summed
+        everybody = [node for group in groups for node in group.numbers]
+        summed = RoundOutcome(len(everybody)) if summed is None else summed
         self._exchange(groups, pending.session, pending.round, summed)
         try:
             finished = self._closed(groups, pending.drawn, pending.round)
@@ -169,7 +146,8 @@ class SecureRound:
         for group in finished:
             summed.sums.append(_decoded(group, terms))
             nodes = [node for node, number in group.numbers.items() if number in group.server.vectors]
-            summed.groups.append(sorted(nodes))
+            if pending.drawn > 1:
+                summed.groups.append(sorted(nodes))
             summed.nodes |= {node: seconds.get(node, 0.0) for node in nodes}
         return summed
 
@@ -199,7 +177,7 @@ class SecureRound:
         return sum_terms(self.config, self.catalogue.public, shape, round_number)
 
     def _masked(
-        self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
+        self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: RoundOutcome
     ) -> Pending:
         """All exchanges but the last; ``Aborted`` where too few are left."""
         request = decode_request(next(iter(requests.values())), [choice.rule for choice in self.config.choices])
@@ -216,7 +194,7 @@ class SecureRound:
         return Pending(self.desk.deployment.model, round_number, request.session, drawn, kept)
 
     def _keys(
-        self, request: Request, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
+        self, request: Request, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: RoundOutcome
     ) -> list[_Group]:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
         adverts: dict[int, tuple[int, bytes]] = {}
@@ -273,7 +251,7 @@ class SecureRound:
                 server.take(number, pack(cohort.adverts[number]))
             yield server
 
-    def _exchange(self, groups: Sequence[_Group], session: bytes, round_number: int, summed: Summed) -> None:
+    def _exchange(self, groups: Sequence[_Group], session: bytes, round_number: int, summed: RoundOutcome) -> None:
         """One later stage: everybody who is left gets a question of their own."""
         server, of_node = groups[0].server, {node: group for group in groups for node in group.numbers}
         due, layout = Stage(self.desk.deployment.model, round_number, session, server.stage), server.layout
@@ -296,7 +274,7 @@ class SecureRound:
 
     def _gather(
         self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], stage: str, round_number: int,
-        summed: Summed,
+        summed: RoundOutcome,
     ) -> None:  # fmt: skip
         """Ask and take; note who was lost."""
         answers, progress = Answers(), {"round": round_number, "stage": stage}

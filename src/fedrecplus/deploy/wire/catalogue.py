@@ -33,8 +33,6 @@ _SOURCES = {
     "public": "a public data set",
 }
 """where figures come from, and how it is said"""
-_UNSAID = {"source": "participants", "epsilon": None, "people": 0}
-"""what catalogues of early versions of 0.2 don't say: then the figures may be anybody's"""
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class ItemCatalogue:
     @classmethod
     def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ItemCatalogue:
         """What ``arrays`` made; KeyError, TypeError or ValueError, with the field's name, where something else did."""
-        facts = {**_UNSAID, **json.loads(arrays["about"].tobytes().decode())}
+        facts = json.loads(arrays["about"].tobytes().decode())
         ids, titles = tuple(facts["ids"]), tuple(facts["titles"])
         mean, noise = float(facts["mean"]), float(facts["noise"])
         if len(set(ids)) != len(ids):
