@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from fedrecplus.deploy.operate.homes import ServerHome
-from fedrecplus.deploy.operate.operator_page import page_server
 from fedrecplus.deploy.operate.processes import server_port
+from fedrecplus.web.operator_page import page_server
 from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config
 from tests.small_data import small_ratings
 
@@ -25,14 +25,18 @@ def test_the_page_shows_a_run_to_who_has_its_token(browser: Any, tmp_path: Path)
     web, address = page_server(home)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     try:
-        place, _, token = address.partition("#")
+        place, _, token = address.partition("#token=")
         with urllib.request.urlopen(place, timeout=30) as reply:
             assert token.encode() not in reply.read()
-        known = {"Authorization": f"Bearer {token}"}
-        for given in ({}, {"Authorization": "Bearer wrong"}, {"Host": "evil.example:80", **known}):
-            with pytest.raises(urllib.error.HTTPError, match="403"):
+        known = {"X-Device-Token": token}
+        for given, status in (
+            ({}, 401),
+            ({"X-Device-Token": "wrong"}, 401),
+            ({"Host": "evil.example:80", **known}, 421),
+        ):
+            with pytest.raises(urllib.error.HTTPError, match=str(status)):
                 urllib.request.urlopen(urllib.request.Request(f"{place}state", headers=given), timeout=30)
-        with pytest.raises(urllib.error.HTTPError, match="404"):
+        with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"{place}state?token={token}", timeout=30)
         right = urllib.request.Request(f"{place}state", headers=known)
         with urllib.request.urlopen(right, timeout=30) as reply:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,17 +158,6 @@ def test_a_lost_message_is_a_dropout_and_no_offence(tmp_path: Path) -> None:
     last = journal_of(tmp_path / "run")[-1]
     assert last["refusals"]["strikes"] == {}
     assert RunFolder(tmp_path / "run").result()["deployment"]["dropouts"] == 3
-
-
-def test_a_node_of_another_version_is_named_and_not_asked_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=2))
-    old = "fedrecplus 0.0.1, protocol 0"
-    link.tamper = lambda node, packet: replace(packet, facts={"version": old}) if node == 2 else packet
-    serve(link, tmp_path / "run")
-    assert sum(node == 2 for node, _ in link.asked) == 1
-    assert old in caplog.text
 
 
 def test_a_server_that_died_goes_on_to_the_same_model(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Messages by the hundred thousand: right ones with bytes changed, cut, doubled or made up. None but sound ones pass.
 
-Hypothesis draws structured messages (``test_schedule.py``); here bytes are changed as fast as they can be read. How
-many there are is given by time, so that a slow machine takes no longer: the slow run has a minute.
+Bytes are changed as fast as they can be read; at the end, Hypothesis draws structured messages. How many there are is
+given by time, so that a slow machine takes no longer: the slow run has a minute.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis.extra import numpy as arrays
 
 from fedrecplus.deploy.wire import (
     VERSION,
@@ -107,9 +110,13 @@ def other_facts(draw: random.Random) -> bytes:
 def check_reply_of(content: bytes) -> bool:
     """What a server does with a reply: sound uploads come of it, or a refusal. Returns whether it was taken."""
     try:
-        found = Packet.of_bytes(content)
+        return is_taken(Packet.of_bytes(content))
     except Refusal:
         return False
+
+
+def is_taken(found: Packet) -> bool:
+    """Whether a reply is taken by the schema; all that is taken is sound."""
     taken = False
     for terms in (EXPECTED, SELF_WEIGHED):
         try:
@@ -248,3 +255,57 @@ def test_facts_that_are_none_are_malformed(facts: bytes) -> None:
     """Lists within lists once ended the server's app: Python's reader follows them until the stack is full."""
     with pytest.raises(Refusal, match="malformed"):
         Packet.of_bytes(b"\x82\xa5facts" + facts + b"\xa6arrays\x80")
+
+
+FACTS = st.dictionaries(
+    st.sampled_from(["version", "model", "round", "refusal", "squared_error", "rated", "config", "session"]),
+    st.one_of(st.just(VERSION), st.just(MODEL), st.just(3), st.integers(), st.floats(), st.text(max_size=8)),
+    max_size=6,
+)  # fmt: skip
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6)
+KINDS = st.sampled_from([np.int8, np.int32, np.int64, np.uint64, np.float32, np.float64, np.bool_])
+TABLES = st.dictionaries(
+    st.sampled_from(["clients", "rows", "items", "delta", "weights", "V", "ratings"]),
+    KINDS.flatmap(lambda kind: arrays.arrays(kind, SHAPES)),
+    max_size=6,
+)
+
+
+def fuzz(packet: Packet) -> None:
+    """Decode as a server and as a node would."""
+    is_taken(packet)
+    with contextlib.suppress(Refusal):
+        decode_request(packet)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(FACTS, TABLES)
+def test_any_message_is_taken_by_the_schema_or_refused(facts: dict[str, Any], tables: dict[str, Any]) -> None:
+    fuzz(Packet(facts, tables))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.data(), st.integers(0, 4), st.integers(0, 6), st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([np.int32, np.int64]),
+)  # fmt: skip
+def test_messages_that_are_nearly_right_are_taken_by_the_schema_or_refused(
+    data: Any, persons: int, rows: int, kind: Any, whole: Any
+) -> None:
+    def table(dtype: Any, shape: Any, **more: Any) -> Any:
+        return data.draw(arrays.arrays(dtype, shape, **more))
+
+    counts = table(np.int32, persons, elements=st.integers(0, 3))
+    total = int(counts.sum()) if data.draw(st.booleans()) else rows
+    fuzz(
+        Packet(
+            {"version": VERSION, "model": MODEL, "round": 3},
+            {
+                "clients": table(np.int64, persons, elements=st.integers(-1, 2**62)),
+                "rows": counts,
+                "items": np.sort(table(whole, total, elements=st.integers(-1, 41))),
+                "delta": table(kind, (total, 4)),
+                **({"weights": table(np.float64, persons)} if data.draw(st.booleans()) else {}),
+            },
+        )
+    )

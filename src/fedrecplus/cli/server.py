@@ -21,13 +21,13 @@ from fedrecplus.deploy.operate import (
     back_up,
     kept_alive,
     look_over,
-    page_server,
     renewed_certificate as new_certificate,
     restore,
     rotate,
     serving_processes,
 )
 from fedrecplus.errors import UserError
+from fedrecplus.web.operator_page import page_server
 from fedrecplus.web.page import SUMS, write_bundle
 
 server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")

@@ -7,12 +7,8 @@ from fedrecplus.lazy import lazily
 if TYPE_CHECKING:
     from fedrecplus.deploy.node.addresses import is_loopback as is_loopback, split_address as split_address
     from fedrecplus.deploy.node.connection import ServerConnection as ServerConnection, trust as trust
-    from fedrecplus.deploy.node.home import (
-        NODE_KEY as NODE_KEY,
-        NODE_PUBLIC as NODE_PUBLIC,
-        STORE as STORE,
-        NodeHome as NodeHome,
-    )
+    from fedrecplus.deploy.node.file_names import NODE_KEY as NODE_KEY, NODE_PUBLIC as NODE_PUBLIC
+    from fedrecplus.deploy.node.home import STORE as STORE, NodeHome as NodeHome
     from fedrecplus.deploy.node.joining import (
         Invitation as Invitation,
         fetch_model as fetch_model,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrecplus.deploy.device import remove_store
+from fedrecplus.deploy.node.file_names import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
 
 STORE = "store.db"
-NODE_KEY, NODE_PUBLIC = "node.key", "node.pub"
 LOCK, LOG, METRICS = "node.lock", "node.log", "node.prom"
 CA, MODEL = "ca.crt", "model"
 """what `fedrecplus join` brings: the server's authority, and its model"""

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from fedrecplus.deploy.device import check_private
-from fedrecplus.deploy.node.home import NODE_KEY, NODE_PUBLIC
+from fedrecplus.deploy.node.file_names import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_private
 

@@ -17,7 +17,8 @@ from types import FrameType
 from fedrecplus.deploy.device import answer, check_private
 from fedrecplus.deploy.node.addresses import is_loopback, split_address
 from fedrecplus.deploy.node.connection import ServerConnection, trust
-from fedrecplus.deploy.node.home import LOCK, NODE_KEY, STORE
+from fedrecplus.deploy.node.file_names import NODE_KEY
+from fedrecplus.deploy.node.home import LOCK, STORE
 from fedrecplus.deploy.node.keys import read_node_key
 from fedrecplus.deploy.node.metrics import NodeMetrics
 from fedrecplus.deploy.node.node import Answer, Node

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         rotate as rotate,
     )
     from fedrecplus.deploy.operate.homes import ServerHome as ServerHome
-    from fedrecplus.deploy.operate.operator_page import page_server as page_server
     from fedrecplus.deploy.operate.processes import kept_alive as kept_alive
     from fedrecplus.deploy.operate.runs import Show as Show, run_local as run_local, run_to_the_end as run_to_the_end
     from fedrecplus.deploy.operate.schedule import seconds_of as seconds_of, train_again as train_again

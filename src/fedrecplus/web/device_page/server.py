@@ -1,4 +1,4 @@
-"""The HTTP server of the device's page: the standard library's, for one person's browser on this machine.
+"""The HTTP server of the device's page, and the operator's: the standard library's, for one browser on this machine.
 
 The page itself may be had by everybody who reaches 127.0.0.1: it is the same for all. Model and store need the token of
 the link. It comes in the part of the address that browsers don't send, and goes in a header that pages of other origins
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
@@ -37,12 +37,25 @@ _SECONDS = 30.0
 """that a request may take, however it is spread"""
 
 
+class Pages(Protocol):
+    """What a page can ask for. Whether it may ask is decided before."""
+
+    def shell(self, name: str) -> PageAnswer | None:
+        """A file of the page itself, which anybody may have."""
+
+    def read(self, name: str) -> PageAnswer | None:
+        """What only who has the token may have."""
+
+    def change(self, name: str, body: dict[str, Any]) -> PageAnswer | None:
+        """A change."""
+
+
 class PageServer(ThreadingHTTPServer):
     """Answers on 127.0.0.1 alone."""
 
     daemon_threads = True
 
-    def __init__(self, pages: DevicePages, token: str, port: int = 0, seconds: float = _SECONDS) -> None:
+    def __init__(self, pages: Pages, token: str, port: int = 0, seconds: float = _SECONDS) -> None:
         self.pages, self.seconds = pages, seconds
         self._token, self._room = token.encode(), threading.Semaphore(_CONNECTIONS)
         try:
@@ -152,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         given = self.headers.get_all(TOKEN, [])
         if len(given) == 1 and self.server.is_token(given[0]):
             return None
-        remedy = "open the link that `fedrecplus device page` printed"
+        remedy = "open the link that the command printed"
         return PageAnswer.problem(HTTPStatus.UNAUTHORIZED, "this page needs its link", remedy)
 
     def _send(self, answer: PageAnswer) -> None:
