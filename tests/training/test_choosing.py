@@ -12,7 +12,7 @@ from fedrecplus.data import Ratings, Scale
 from fedrecplus.errors import DataWarning
 from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.parts.channel import least_persons
-from fedrecplus.training.choosing import Validated, _cut, _validated_choice, _wider, choose
+from fedrecplus.training.choosing import Choice, Validated, _cut, _validated_choice, _widened, _wider, choose
 
 
 def tastes(clients: int = 120, items: int = 60, noise: float = 0.02, seed: int = 0) -> Ratings:
@@ -130,10 +130,18 @@ def test_more_columns_must_be_worth_their_bytes() -> None:
     assert not found(None, 0.21).is_worth_more_than(clicks_alone)
 
 
-@pytest.mark.parametrize(("items", "columns"), [(999, 68), (1_000, 132), (4_096, 132), (4_097, 68)])
-def test_more_columns_are_tried_where_the_catalogue_has_room_for_them(items: int, columns: int) -> None:
-    (wide,) = _wider(fr.preset("fedrec+secure"), replace(tastes(clients=400), item_ids=np.arange(items)))
-    assert wide.model.columns == columns
+@pytest.mark.parametrize(
+    ("items", "people", "columns"),
+    [(999, 400, 68), (1_000, 395, 68), (1_000, 396, 132), (4_096, 400, 132), (4_097, 400, 68)],
+)
+def test_sparse_data_get_most_columns_where_there_are_items_and_people_enough(
+    items: int, people: int, columns: int
+) -> None:
+    suited, ratings = fr.preset("fedrec+secure"), replace(tastes(clients=people), item_ids=np.arange(items))
+    (sparse,) = _wider(suited, ratings)
+    assert least_persons(132) == 396
+    assert _widened(Choice(sparse, ""), suited, ratings).config.model.columns == columns
+    assert _widened(Choice(suited, ""), suited, ratings).config == suited
 
 
 def test_more_columns_are_not_tried_where_their_sums_could_be_taken_apart() -> None:

@@ -9,7 +9,7 @@ Ours: few rounds order sizes as many do, and the choice costs no more than the t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ AUTO = "auto"
 RATINGS, FALLBACK = "fedrec+secure", "biases"
 SPARSE = (
     "model.factors=4",
-    "model.interaction_factors=128",
+    "model.interaction_factors=64",
     "model.interaction_item_ridge=0.5",
     "model.rating_weight=0",
     "model.popularity_weight=0",
@@ -35,8 +35,9 @@ SPARSE = (
 )
 """where few people chose an item, choices have little in common: W needs more columns, and freer rows. What it says of
 an item is little, too, beside a predicted rating, which has no say then unless validation gives it one"""
-_WIDE, _NARROW = range(1000, 4097), ("model.interaction_factors=64",)
-"""of more items so many columns would be megabytes a round; of fewer, they would be most of a square table"""
+_WIDEST, _CATALOGUE = "model.interaction_factors=128", range(1000, 4097)
+"""where so many columns are worth their bytes, twice as many are, too; of more items they would be megabytes a round,
+of fewer most of a square table. They aren't tried: that would take more time than all else"""
 LARGE = ("model.factors=40", "model.interaction_factors=64", "server.rounds=25")
 """where many rated an item, more of V can be learnt, too"""
 _MANY = 300.0
@@ -124,7 +125,8 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     if not validate or isinstance(ratings, ShardedRatings):
         return Choice(secure, f"it suits {kind}; nothing else was tried")
     sizes = (secure, *_wider(secure, ratings))
-    return _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
+    choice = _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
+    return _widened(choice, secure, ratings)
 
 
 def _validated_choice(
@@ -152,12 +154,20 @@ def _wider(suited: Config, ratings: Ratings) -> tuple[Config, ...]:
     return (wide,) if _people(ratings) >= least_persons(wide.model.columns) else ()
 
 
+def _widened(choice: Choice, suited: Config, ratings: Ratings) -> Choice:
+    """With the most columns, where sparse data were found to want them and there are items and people enough."""
+    sparse = assign(suited, list(SPARSE))
+    widest = assign(sparse, [_WIDEST])
+    enough = _people(ratings) >= least_persons(widest.model.columns) and ratings.item_count in _CATALOGUE
+    if choice.config != sparse or not enough:
+        return choice
+    return replace(choice, config=widest, why=f"{choice.why}; so {widest.model.columns} columns are trained")
+
+
 def _second_size(ratings: Ratings) -> tuple[str, ...]:
     """By n̂ = Σn²/Σn, how many ratings the item behind a rating has on average."""
     counts = ratings.item_counts().astype(np.float64)
-    if counts @ counts >= _MANY * counts.sum():
-        return LARGE
-    return SPARSE if ratings.item_count in _WIDE else (*SPARSE, *_NARROW)
+    return LARGE if counts @ counts >= _MANY * counts.sum() else SPARSE
 
 
 def _people(ratings: Ratings) -> int:
