@@ -12,7 +12,7 @@ import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.baselines import ease, ials
+from fedrecplus.experiments.baselines import ease, ease_by_recency, ials, recent_popularity
 from fedrecplus.experiments.benchmark import (
     BENCHMARKS,
     BenchmarkTask,
@@ -22,7 +22,8 @@ from fedrecplus.experiments.benchmark import (
     systems,
     task_of,
 )
-from fedrecplus.training.evaluation import Fallback
+from fedrecplus.training import ranking
+from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.sampled import sampled_ranking
 from tests.small_data import small_ratings
 from tests.training.test_recency import CONFIG, walks
@@ -93,6 +94,21 @@ def test_rows_of_what_comes_next_follow_what_was_chosen_last() -> None:
     follows, plain = (_trained(task, assign(CONFIG, [f"model.recency={decay}"])) for decay in (3, 0))
     assert follows["full_ndcg"] > plain["full_ndcg"] + 0.1
     assert follows["sampled_ndcg@10"] > plain["sampled_ndcg@10"]
+
+
+def test_peers_of_what_comes_next_know_the_order_too() -> None:
+    training, test = fr.split(walks(), how="last:1")
+    everything = Fallback.of(training).knowing_everything()
+
+    def ndcg(predictor: Predictor) -> float:
+        return float(ranking.rank(training, test, predictor, everything, (10,), 1.0)["ndcg@10"])
+
+    assert ndcg(ease_by_recency(training, ridge=5.0)) > ndcg(ease(training, ridge=5.0)) + 0.1
+    assert training.timestamps is not None
+    latest = training.items[training.timestamps >= np.quantile(training.timestamps, 0.9)]
+    shown = recent_popularity(training).scores(np.array([0]))[0]
+    np.testing.assert_array_equal(shown, np.bincount(latest, minlength=training.item_count))
+    assert {"recent popularity", "EASE by recency", "fedseq"} < systems(benchmark_named("ml-100k-last")).keys()
 
 
 def test_every_benchmark_has_published_figures_with_a_source() -> None:

@@ -17,7 +17,16 @@ import polars as pl
 from fedrecplus.config import LEAKY as LEAKS, Config, assign, preset
 from fedrecplus.data import LIKES, FileOptions, Ratings, Scale, Split, concatenate, load, split
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.baselines import OutsidePredictor, ease, ials, installed, myfm, svdpp
+from fedrecplus.experiments.baselines import (
+    OutsidePredictor,
+    ease,
+    ease_by_recency,
+    ials,
+    installed,
+    myfm,
+    recent_popularity,
+    svdpp,
+)
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.training import (
     Candidates,
@@ -168,6 +177,9 @@ def systems(benchmark: Benchmark) -> dict[str, Callable[[BenchmarkTask], dict[st
     if not lists:
         peers |= {"Surprise's SVD++": svdpp} if installed("surprise") else {}
         peers |= {"myFM": myfm} if installed("myfm") else {}
+    if Split.parse(benchmark.how).kind == "last":  # whose order is known
+        presets["fedseq"] = _of_preset("fedseq")
+        peers |= {"recent popularity": recent_popularity, "EASE by recency": ease_by_recency}
     if benchmark.name == "ml-100k-last":
         presets |= {name + LEAKS: _of_preset(name, leaky=True) for name in LEAKY}
     return {**ours, **presets, **{name: _of_peer(fit, benchmark.peers.get(name, {})) for name, fit in peers.items()}}
