@@ -101,7 +101,12 @@ def test_what_came_since_is_added_and_who_left_is_taken_out(tmp_path: Path, caps
     assert RunFolder(runs[0]).result()["rounds"] == 17
     assert RunFolder(runs[1]).result()["rounds"] == 3
     leaves = str(people[3])
+    capsys.readouterr()
     assert exit_code_of(["train", "--from", str(runs[1]), "--without", leaves, "--out", str(runs[2])]) == 0
+    assert "from the difference what one person who left had rated" in capsys.readouterr().err
+    counts = [fr.Recommender.load(run).model.public.popularity for run in runs[1:3]]
+    tested_too = second.client(people[3]).items
+    np.testing.assert_array_equal(np.flatnonzero(counts[0] - counts[1]), np.sort(tested_too), "and so it is")
     assert exit_code_of(["train", "--from", str(runs[2]), "--out", str(runs[3])]) == 0
     for run in runs[2:]:
         assert leaves not in fr.Recommender.load(run).clients.client_ids.astype(str).tolist()
@@ -141,6 +146,8 @@ def test_what_came_since_chooses_the_head() -> None:
     assert config.model.with_head(state.server.head).settings.user_mean == 0.0, "until validation says otherwise"
     assert error(chosen) < error(state)
     assert sent > 0
+    few = np.isin(both.client_of_rating, np.arange(30)) & begun.came_since(both)
+    assert HeldBack.since(problem, few) is None, "too few to go by: the earlier head stays"
     run = fr.train(both, None, continued(odd, config), start=begun.model)
     assert run.result["rounds"] == 3
 

@@ -169,6 +169,11 @@ def train_command(
             start=start_from,
         )
     _report(run, folder, json_file)
+    if asked.without and run.result["statistics"]["epsilon"] is None:
+        tell(
+            "note: counts and averages are exact: whoever has the model of before, too, reads from the difference what "
+            "one person who left had rated. Let several leave and come together, and publish one of the two models"
+        )
     if test is not None:
         _say_what_is_better(run, training, test)
 

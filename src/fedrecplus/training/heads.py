@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 DEPTH = 10
 """of the lists that are judged"""
+_FEWEST_KNOWN, _SURE_SINCE = 50, 2.0
+"""of what came since an earlier model: people who are known, and standard errors. What comes next month differs more"""
 SHARE = 0.7
 """of the rounds: earlier, V is too young to be trusted as it will be in the end"""
 
@@ -41,6 +43,8 @@ class HeldBack:
     ratings: Ratings
     until: int
     """rounds that come before"""
+    sure: float = 1.0
+    """standard errors by which a head must be better"""
 
     @classmethod
     def of(cls, problem: Problem) -> HeldBack | None:
@@ -58,13 +62,16 @@ class HeldBack:
     def since(cls, problem: Problem, new: NDArray[np.bool_]) -> HeldBack | None:
         """What came since an earlier model, whose tables never saw it: so no round need do without.
 
-        None where nothing came, or where counting what was there before would be one more noisy release.
+        None where it came from too few who are known, or where counting what was there before would be one more noisy
+        release: then the earlier model's head stays.
         """
-        config, ratings = problem.config, problem.ratings
-        nothing = not new.any() or new.all() or not config.model.head_choices()
-        if nothing or plan_of(config) is not None or statistics_budget(config) is not None:
+        config, before, came = problem.config, problem.ratings.where(~new), problem.ratings.where(new)
+        known = np.count_nonzero((np.diff(before.indptr) > 0) & (np.diff(came.indptr) > 0))
+        if known < _FEWEST_KNOWN or not config.model.head_choices():
             return None
-        return cls(prepare(ratings.where(~new), config), ratings.where(new), 0)
+        if plan_of(config) is not None or statistics_budget(config) is not None:
+            return None
+        return cls(prepare(before, config), came, 0, sure=_SURE_SINCE)
 
     def rounds(
         self, engine: Engine, whole: Problem, state: SimulationState
@@ -84,17 +91,13 @@ class HeldBack:
         yield from rounds(engine, whole, state)
 
     def chosen(self, engine: Engine, state: SimulationState) -> tuple[SimulationState, int]:
-        """The state with the best head, choice by choice, and the bytes of the sums that say so.
-
-        Where none is surely better, that of an earlier model stays.
-        """
+        """The state with the best head, choice by choice, and the bytes of the sums that say so."""
         head: tuple[int, ...] = ()
         numbers = 0
-        choices = self.problem.config.model.head_choices()
-        for choice, before in zip(choices, state.server.head or (0,) * len(choices), strict=True):
+        for choice in self.problem.config.model.head_choices():
             states = [_with_head(state, (*head, place)) for place in range(len(choice.candidates))]
             losses = self._errors(engine, states) if choice.by == "errors" else self._of_lists(engine, states)
-            head = (*head, surely_best(losses, before))
+            head = (*head, surely_best(losses, self.sure))
             numbers += 2 * len(losses)
         return _with_head(state, head), BYTES_PER_NUMBER * numbers * len(self.problem.able)
 
@@ -130,17 +133,17 @@ def _with_bytes(
         sums = 0
 
 
-def surely_best(losses: Array, before: int = 0) -> int:
-    """The row that is below the one ``before`` by most after a standard error; that one where none is.
+def surely_best(losses: Array, sure: float = 1.0) -> int:
+    """The row that is below the first by most after so many standard errors; the first where none is.
 
     Two sums of each row say it: of its differences from the first, and of their squares.
 
     >>> surely_best(np.array([[1.0, 1.0, 1.0], [0.8, 0.9, 0.7], [0.0, 2.0, 0.9]]))
     1
     """
-    lead = losses - losses[min(before, len(losses) - 1)]
+    lead = losses - losses[0]
     clients = max(lead.shape[1], 1)
-    return int(np.argmin(lead.sum(axis=1) / clients + np.sqrt((lead**2).sum(axis=1)) / clients))
+    return int(np.argmin(lead.sum(axis=1) / clients + sure * np.sqrt((lead**2).sum(axis=1)) / clients))
 
 
 def kept_back(ratings: Ratings, share: float, seed: int) -> NDArray[np.bool_]:
