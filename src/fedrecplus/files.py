@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -75,6 +76,16 @@ def open_private(path: Path) -> BinaryIO:
     """A new file of our own: who else may write to the folder could have put one there to read along."""
     binary = getattr(os, "O_BINARY", 0)  # else Windows ends lines its own way
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | binary, 0o600), "wb")
+
+
+def check_private(*paths: Path) -> None:
+    """Refuse files that other users may read or write. Windows has no such modes, so nothing is refused there."""
+    for path in paths if os.name == "posix" else ():
+        if path.exists() and (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+            raise UserError(
+                f"{path} has mode {mode:o}: other users may read or change it",
+                f"look whether somebody did, then chmod 600 {path}; a key or a secret is better made anew",
+            )
 
 
 def write_text(path: Path, text: str) -> None:

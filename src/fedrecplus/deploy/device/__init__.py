@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         save_policy as save_policy,
         with_pin as with_pin,
     )
-    from fedrecplus.deploy.device.private_files import check_private as check_private
     from fedrecplus.deploy.device.round import answer as answer, load_clients as load_clients
     from fedrecplus.deploy.device.steps import stepped_tables as stepped_tables
     from fedrecplus.deploy.device.store import (

@@ -20,10 +20,9 @@ import numpy as np
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device.layout import bring_up_to_date, make_tables
-from fedrecplus.deploy.device.private_files import check_private
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.errors import UserError
-from fedrecplus.files import open_private
+from fedrecplus.files import check_private, open_private
 from fedrecplus.randomness import new_secret
 
 OWNER = "me"

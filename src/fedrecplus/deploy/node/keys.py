@@ -15,10 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_key,
 )
 
-from fedrecplus.deploy.device import check_private
 from fedrecplus.deploy.node.file_names import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_private
+from fedrecplus.files import check_private, write_private
 
 
 def make_node_key(folder: Path) -> Path:

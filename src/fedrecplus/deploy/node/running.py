@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from fedrecplus.deploy.device import answer, check_private
+from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.node.addresses import is_loopback, split_address
 from fedrecplus.deploy.node.connection import ServerConnection, trust
 from fedrecplus.deploy.node.file_names import NODE_KEY
@@ -25,7 +25,7 @@ from fedrecplus.deploy.node.node import Answer, Node
 from fedrecplus.deploy.node.pace import Pace
 from fedrecplus.deploy.node.witness import ServerPast
 from fedrecplus.errors import UserError
-from fedrecplus.files import locked
+from fedrecplus.files import check_private, locked
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK")
 """what tells a node to stop; the last one is of Windows alone"""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fedrecplus.deploy.device import check_private
 from fedrecplus.deploy.node import Invitation, fingerprint, is_loopback, split_address
 from fedrecplus.deploy.operate.certificates import CA, SERVER, SERVER_KEY, days_left, make_server_certificates
 from fedrecplus.deploy.server import Database, StoredRun
@@ -21,7 +20,7 @@ from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
 from fedrecplus.deploy.wire import Task
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_json, write_private
+from fedrecplus.files import check_private, write_json, write_private
 
 _SETTINGS, DATABASE, TOKEN = "server.json", "server.db", "metrics.token"
 

@@ -15,14 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrecplus.deploy.device import check_private
 from fedrecplus.deploy.operate.certificates import SERVER_KEY
 from fedrecplus.deploy.operate.homes import DATABASE, TOKEN, ServerHome
 from fedrecplus.deploy.server import StoredRun, figures_of
 from fedrecplus.deploy.server.lease import is_held
 from fedrecplus.deploy.server.stored_run import FAILED, QUEUED, RUNNING
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_private
+from fedrecplus.files import check_private, write_private
 
 _KEPT = ("server.json", TOKEN, "certificates")
 _FEW_DAYS, _LITTLE_ROOM = 30.0, 2 * 2**30

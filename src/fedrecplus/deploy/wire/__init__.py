@@ -1,124 +1,76 @@
 """What travels between server and nodes: packets, requests, replies, the catalogue, and the checks of them all."""
 
-from fedrecplus.deploy.wire.catalogue import FEWEST, ITEMS, ItemCatalogue
-from fedrecplus.deploy.wire.identities import identity_number, read_identities
-from fedrecplus.deploy.wire.log import (
-    LogHead,
-    leaf_hash,
-    leaf_subject,
-    root_of,
-    round_leaf,
-    split_leaves,
-)
-from fedrecplus.deploy.wire.packet import PROTOCOL, VERSION, Packet, Refusal
-from fedrecplus.deploy.wire.reply import (
-    RoundTerms,
-    decode_reply,
-    encode_refusal,
-    encode_reply,
-)
-from fedrecplus.deploy.wire.request import (
-    Request,
-    check_deployable,
-    decode_request,
-    encode_request,
-    grouping_of,
-    is_secure,
-    told_tables,
-)
-from fedrecplus.deploy.wire.ring import (
-    STATISTICS_ROUND,
-    SumTerms,
-    check_vector,
-    deployed_budget,
-    persons_bound,
-    statistics_ring,
-    sum_layout,
-    sum_terms,
-)
-from fedrecplus.deploy.wire.settings import fixed_settings
-from fedrecplus.deploy.wire.stages import (
-    FIRST,
-    LARGEST_MESSAGE,
-    SESSION_BYTES,
-    Stage,
-    decode_stage_reply,
-    decode_stage_request,
-    encode_stage,
-    is_later_stage,
-    longest_message,
-    mask_context,
-    message_of,
-)
-from fedrecplus.deploy.wire.steps import (
-    as_told,
-    first_state,
-    grown_state,
-    next_state,
-    of_run,
-    sum_arrays,
-    sum_digest,
-    sums_told,
-    told_digest,
-)
-from fedrecplus.deploy.wire.task import LONGEST_TASK, Task
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FEWEST",
-    "FIRST",
-    "ITEMS",
-    "LARGEST_MESSAGE",
-    "LONGEST_TASK",
-    "PROTOCOL",
-    "SESSION_BYTES",
-    "STATISTICS_ROUND",
-    "VERSION",
-    "ItemCatalogue",
-    "LogHead",
-    "Packet",
-    "Refusal",
-    "Request",
-    "RoundTerms",
-    "Stage",
-    "SumTerms",
-    "Task",
-    "as_told",
-    "check_deployable",
-    "check_vector",
-    "decode_reply",
-    "decode_request",
-    "decode_stage_reply",
-    "decode_stage_request",
-    "deployed_budget",
-    "encode_refusal",
-    "encode_reply",
-    "encode_request",
-    "encode_stage",
-    "first_state",
-    "fixed_settings",
-    "grouping_of",
-    "grown_state",
-    "identity_number",
-    "is_later_stage",
-    "is_secure",
-    "leaf_hash",
-    "leaf_subject",
-    "longest_message",
-    "mask_context",
-    "message_of",
-    "next_state",
-    "of_run",
-    "persons_bound",
-    "read_identities",
-    "root_of",
-    "round_leaf",
-    "split_leaves",
-    "statistics_ring",
-    "sum_arrays",
-    "sum_digest",
-    "sum_layout",
-    "sum_terms",
-    "sums_told",
-    "told_digest",
-    "told_tables",
-]  # fmt: skip
+from fedrecplus.lazy import lazily
+
+if TYPE_CHECKING:
+    from fedrecplus.deploy.wire.catalogue import FEWEST as FEWEST, ITEMS as ITEMS, ItemCatalogue as ItemCatalogue
+    from fedrecplus.deploy.wire.identities import identity_number as identity_number, read_identities as read_identities
+    from fedrecplus.deploy.wire.log import (
+        LogHead as LogHead,
+        leaf_hash as leaf_hash,
+        leaf_subject as leaf_subject,
+        root_of as root_of,
+        round_leaf as round_leaf,
+        split_leaves as split_leaves,
+    )
+    from fedrecplus.deploy.wire.packet import (
+        PROTOCOL as PROTOCOL,
+        VERSION as VERSION,
+        Packet as Packet,
+        Refusal as Refusal,
+    )
+    from fedrecplus.deploy.wire.reply import (
+        RoundTerms as RoundTerms,
+        decode_reply as decode_reply,
+        encode_refusal as encode_refusal,
+        encode_reply as encode_reply,
+    )
+    from fedrecplus.deploy.wire.request import (
+        Request as Request,
+        check_deployable as check_deployable,
+        decode_request as decode_request,
+        encode_request as encode_request,
+        grouping_of as grouping_of,
+        is_secure as is_secure,
+        told_tables as told_tables,
+    )
+    from fedrecplus.deploy.wire.ring import (
+        STATISTICS_ROUND as STATISTICS_ROUND,
+        SumTerms as SumTerms,
+        check_vector as check_vector,
+        deployed_budget as deployed_budget,
+        persons_bound as persons_bound,
+        statistics_ring as statistics_ring,
+        sum_layout as sum_layout,
+        sum_terms as sum_terms,
+    )
+    from fedrecplus.deploy.wire.settings import fixed_settings as fixed_settings
+    from fedrecplus.deploy.wire.stages import (
+        FIRST as FIRST,
+        LARGEST_MESSAGE as LARGEST_MESSAGE,
+        SESSION_BYTES as SESSION_BYTES,
+        Stage as Stage,
+        decode_stage_reply as decode_stage_reply,
+        decode_stage_request as decode_stage_request,
+        encode_stage as encode_stage,
+        is_later_stage as is_later_stage,
+        longest_message as longest_message,
+        mask_context as mask_context,
+        message_of as message_of,
+    )
+    from fedrecplus.deploy.wire.steps import (
+        as_told as as_told,
+        first_state as first_state,
+        grown_state as grown_state,
+        next_state as next_state,
+        of_run as of_run,
+        sum_arrays as sum_arrays,
+        sum_digest as sum_digest,
+        sums_told as sums_told,
+        told_digest as told_digest,
+    )
+    from fedrecplus.deploy.wire.task import LONGEST_TASK as LONGEST_TASK, Task as Task
+
+lazily(__name__)
