@@ -31,10 +31,12 @@ SPARSE = (
     "model.interaction_item_ridge=0.5",
     "model.rating_weight=0",
     "model.popularity_weight=0",
+    "model.structure=whole",
     "server.rounds=14",
 )
 """where few people chose an item, choices have little in common: W needs more columns, and freer rows. What it says of
-an item is little, too, beside a predicted rating, which has no say then unless validation gives it one"""
+an item is little, too, beside a predicted rating, which has no say then unless validation gives it one. Of so many
+components the strongest ones don't stand out in young tables: whether they are chance is validation's to say, too"""
 _WIDEST, _CATALOGUE = "model.interaction_factors=128", range(1000, 4097)
 """where so many columns are worth their bytes, twice as many are, too; of more items they would be megabytes a round,
 of fewer most of a square table. They aren't tried: that would take more time than all else"""
