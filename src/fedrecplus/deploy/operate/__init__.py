@@ -1,4 +1,4 @@
-"""What an operator has: a server's home, its processes, certificates, runs, schedule, checks and page."""
+"""What an operator has: a server's home, its processes, certificates, runs, schedule and checks."""
 
 from typing import TYPE_CHECKING
 
