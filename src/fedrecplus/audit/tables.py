@@ -82,12 +82,12 @@ def auc(row: Row) -> float:
 
 
 def strongest(case: Sequence[Row], knowing: str = "nothing") -> Row:
-    """The attack with the highest AUC among those that assume so much of the attacker, or of all if there are none.
+    """The attack that gains most over its control among those that assume so much, or of all if there are none.
 
     Blind attacks come last.
     """
     rows = [row for row in case if applies(row) and known_to(row) == knowing] or case
-    return max(rows, key=lambda row: (not is_blind(row), auc(row)))
+    return max(rows, key=lambda row: (not is_blind(row), auc(row) - (row.get("auc_control") or 0.5), auc(row)))
 
 
 def known_to(row: Row) -> str:
