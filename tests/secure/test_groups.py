@@ -130,6 +130,17 @@ def test_one_of_96_who_spoils_or_promotes_does_little() -> None:
     assert promoted.reached <= 0.02
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 3])
+def test_five_of_a_hundred_bring_no_film_into_lists_of_others(seed: int) -> None:
+    """FedRecAttack, with several films: a film says little, and so does a draw of groups."""
+    config = assign(preset("fedrec+secure"), ["channel.groups=8", "channel.fewest_contributors=1", f"seed={seed}"])
+    whole = tuning_cut(data.load("ml-100k"))
+    where = Cut(*(part.where(part.client_of_rating < 95) for part in (whole.fitted, whole.held_out)))
+    for film in (0, 60, 150):
+        assert outcome(where, config, Attack("fedrecattack", 5, film=film), None)[0].reached <= 0.05
+
+
 @pytest.mark.parametrize("rule", ["central", "distributed"])
 def test_groups_beside_a_budget_are_refused_with_a_remedy(rule: str) -> None:
     settings = ["channel.groups=4", "channel.bits=32", "aggregation.rule=uniform", f"privacy.rule={rule}"]
