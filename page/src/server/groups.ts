@@ -7,7 +7,7 @@ const ODD = 1.5;
 const ROW = 2.5;
 const LEAST = 1e-12;
 const BESIDE = 1.5;
-const PEERS = 51;
+const PEERS = 401;
 
 /** The groups' sums in one: odd groups are left out, and of the others each row is bounded. */
 export function joined(groups: readonly Sums[], { popularity }: PublicItems, people: number): Sums {
@@ -24,9 +24,12 @@ export function joined(groups: readonly Sums[], { popularity }: PublicItems, peo
   return { ...sums, total: likePeers(sums.total, popularity) };
 }
 
-/** Each row no longer than BESIDE times the median of the PEERS rows nearest in how many are expected. */
+/** Each row no longer, per n^¾, than BESIDE times the median of the PEERS rows nearest in how many are expected. */
 function likePeers(total: Table, popularity: ArrayLike<number>): Table {
-  const norms = Float64Array.from({ length: total.rows }, (_, i) => Math.sqrt(dot(row(total, i), row(total, i))));
+  const norms = Float64Array.from({ length: total.rows }, (_, i) => {
+    const root = Math.sqrt(Math.max(popularity[i]!, LEAST));
+    return Math.sqrt(dot(row(total, i), row(total, i))) / (root * Math.sqrt(root));
+  });
   const order = [...norms.keys()].filter((i) => norms[i]! > 0).sort((i, j) => popularity[i]! - popularity[j]!);
   const width = Math.min(PEERS, order.length);
   const factors = new Float64Array(total.rows).fill(1);

@@ -25,8 +25,9 @@ _ODD = 1.5
 _ROW = 2.5
 """times the size of a contribution and the root of how many are expected: the most that a row is moved"""
 
-_BESIDE, _PEERS = 1.5, 51
-"""times the median over so many rows of items with about as many raters: the most that a row is moved by all groups"""
+_BESIDE, _PEERS = 1.5, 401
+"""times the median over so many rows of items with about as many raters: the most that a row is moved by all groups.
+So many that whoever lifts the median with rows of its own gives its groups away as odd"""
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,11 @@ def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
 def like_peers(total: Array, expected: Array) -> Array:
     """Each row no longer than ``_BESIDE`` times the median of the ``_PEERS`` rows nearest in how many are expected.
 
-    Rows that are left out count for nothing.
+    Per n^¾ of these: of n contributions with something in common the sum grows faster than √n, and slower than n. Rows
+    that are left out count for nothing.
     """
-    norms = np.linalg.norm(total, axis=1)
+    root = np.sqrt(np.maximum(expected, 1e-12))
+    norms = np.linalg.norm(total, axis=1) / (root * np.sqrt(root))
     summed = np.flatnonzero(norms)
     order = summed[np.argsort(expected[summed], kind="stable")]
     width = min(_PEERS, len(order))
