@@ -139,7 +139,7 @@ class Federation:
         """Over all ratings that silos hold back."""
         told = broadcast_arrays(broadcast(state, self.catalogue.public, state.V[:0]))
         asked = {node: content(told, round=state.round) for node in sorted(self.sizes)}
-        return Scores.together(
+        return Scores.joined(
             [Scores(), *(Scores(**facts_of(reply)) for reply in self._ask("evaluate", asked).values())]
         )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
+from importlib import import_module
 from typing import Any
 
 
@@ -19,8 +19,8 @@ def lazily(package: str) -> None:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if homes[name] == package:  # a module of the package
-            return importlib.import_module(f"{package}.{name}")
-        value = getattr(importlib.import_module(homes[name]), name)
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(homes[name]), name)
         setattr(door, name, value)
         return value
 
