@@ -21,6 +21,7 @@ from benchmarks import (
     growth,
     hybrid_filling,
     kernels,
+    latency,
     lists,
     secure,
     service,
@@ -44,6 +45,7 @@ MEASURES = {
     "secure": secure.measure,
     "two-tables": two_tables.measure,
     "lists": lists.measure,
+    "latency": latency.measure,
     "service": service.measure,
 }
 
