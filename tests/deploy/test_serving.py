@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, pause
 from fedrecplus.deploy.server import Deployment, journal_of
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
+from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
@@ -191,6 +193,23 @@ def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: st
     np.testing.assert_array_equal(model(tmp_path / "more"), simulated(RATINGS, whole))
     with pytest.raises(UserError, match="other settings"):
         go_on(tmp_path / "run", tmp_path / "x", change(more, "seed", 5), deployment, catalogue, overwrite=False)
+
+
+def test_who_has_left_is_in_no_round_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    config = small_config("fedmf", engine="reference", precision="float64", server__cooldown=0.0)
+    homes = prepared(tmp_path, RATINGS, config)
+    serve(InProcessLink(homes), tmp_path / "run")
+    homes[2].forget()
+    more, catalogue = change(config, "server.rounds", 2), ItemCatalogue.read(tmp_path / "run" / ITEMS)
+    deployment, without = Deployment(2, model="feed"), tmp_path / "without" / "run"
+    whole = go_on(tmp_path / "run", without, more, deployment, catalogue, overwrite=False).config()
+    serve(InProcessLink(homes[:2]), without)
+    problem, engine = prepare(RATINGS, whole), engine_of(whole)
+    stay = RATINGS.where(RATINGS.client_of_rating % 3 != 2)
+    state = engine.start(problem)
+    for present in (RATINGS, RATINGS, RATINGS, stay, stay):
+        state, _ = engine.round(replace(problem, ratings=present), state)
+    np.testing.assert_array_equal(model(tmp_path / "without"), state.server.V)
 
 
 def test_patience_ends_with_a_reason_for_the_follower(tmp_path: Path) -> None:
