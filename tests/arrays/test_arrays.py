@@ -62,6 +62,12 @@ def test_rows_of_no_item_are_zero(move: Callable[[Any], Any]) -> None:
     np.testing.assert_array_equal(np.asarray(rows_of(move(table), move(items[1, 1:]))), table[[2, 2]])
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (5, 0)])
+def test_rows_of_a_table_without_numbers_have_none_or_zeros(move: Callable[[Any], Any], shape: tuple[int, int]) -> None:
+    rows = np.asarray(rows_of(move(np.zeros(shape)), move(np.array([[4, 0, NOTHING]]))))
+    np.testing.assert_array_equal(rows, np.zeros((1, 3, shape[1])))
+
+
 def test_numbers_go_where_other_arrays_are_in_their_precision(move: Callable[[Any], Any]) -> None:
     other = move(np.zeros(2, np.float32))
     moved = like(np.array([1, 2]), other)

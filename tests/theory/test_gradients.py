@@ -53,6 +53,7 @@ def test_the_mean_gradient_is_the_slope_of_the_objective() -> None:
         ["virtual_ratings.rule=predicted", "virtual_ratings.refresh=false"],
         ["pseudo_items.redraw=true"],
         ["pseudo_items.rule=none"],
+        ["pseudo_items.rule=none", "virtual_ratings.rule=nearest"],  # nobody computes features then
     ],
 )
 def test_a_client_s_gradient_is_what_it_uploads(changes: list[str]) -> None:

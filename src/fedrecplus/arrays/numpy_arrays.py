@@ -24,6 +24,8 @@ def in_numpy(array: Array) -> Array:
 
 def rows_of(table: Array, items: NDArray[np.integer[Any]]) -> Array:
     """See ``arrays.rows_of``."""
+    if table.size == 0:  # NumPy wraps around no rows for ever
+        return np.zeros((*items.shape, *table.shape[1:]), table.dtype)
     rows = table.take(items, axis=0, mode="wrap")
     rows[items < 0] = 0
     return rows

@@ -26,6 +26,8 @@ def in_numpy(array: Tensor) -> Any:
 
 def rows_of(table: Tensor, items: Tensor) -> Tensor:
     """See ``arrays.rows_of``."""
+    if table.numel() == 0:
+        return table.new_zeros((*items.shape, *table.shape[1:]))
     rows = table[items.clamp(min=0).to(torch.int64)]
     present = (items >= 0).reshape(*items.shape, *[1] * (table.dim() - 1))
     return torch.where(present, rows, torch.zeros((), dtype=table.dtype, device=table.device))
