@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,10 @@ def test_the_rules_of_the_page_on_extending_run_and_hold_the_contract(
 ) -> None:
     rarest, _, tests = code_of("extending.md")
     (tmp_path / "my_rules").mkdir()
+    (tmp_path / "my_rules" / "__init__.py").touch()
     (tmp_path / "my_rules" / "rarest.py").write_text(rarest, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_rules", raising=False)  # another's, where tests/outside ran before
     namespace: dict[str, Any] = {}
     exec(compile(tests, "extending.md", "exec"), namespace)
     contract = namespace["TestRarest"]()

@@ -28,7 +28,7 @@ def asked(place: Path) -> str:
 
 def copy_of_the_package(folder: Path) -> Path:
     (folder / "fedrecplus").mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "provenance.py", "workers.py"):
+    for name in ("__init__.py", "errors.py", "lazy.py", "provenance.py", "workers.py"):
         shutil.copy(PACKAGE / name, folder / "fedrecplus" / name)
     return folder
 

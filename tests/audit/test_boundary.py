@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ KNOWS_THE_TRUTH = (
     "fedrecplus.audit.audit",
 )
 HARMLESS = {"fedrecplus.data.scale"}
-"""the ends of the standard scale"""
+"""the ends of the standard scale; a name that a front door hands on counts as its home's"""
 CLIENTS_PROGRAM = ("fedrecplus.device", "fedrecplus.rounds")
 """run on made-up clients: ``audit/shadow_clients.py`` is the one way to it, since methods of parts name the type of a
 device and nobody else has one to give them"""
@@ -37,6 +38,23 @@ def file_of(module: str) -> Path | None:
     return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
 
 
+@functools.cache
+def homes(door: Path) -> dict[str, str]:
+    """Name → the module that it is from, for all names that a front door hands on."""
+    lines = [node for node in ast.walk(ast.parse(door.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
+    return {alias.asname or alias.name: f"{line.module}" for line in lines for alias in line.names}
+
+
+def home_of(module: str, name: str) -> str:
+    """The module that ``from module import name`` asks for: ``module.name``, or what a front door has the name from."""
+    inner = file_of(f"{module}.{name}")
+    if inner is not None:
+        return f"{module}.{name}"
+    door = file_of(module)
+    behind = homes(door).get(name) if door is not None and door.name == "__init__.py" else None
+    return module if behind is None else home_of(behind, name)
+
+
 def imports_of(path: Path) -> set[str]:
     """Modules that a file imports, at its top or inside a function."""
     found: set[str] = set()
@@ -44,8 +62,7 @@ def imports_of(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if file_of(name) else node.module for name in names}
+            found |= {home_of(node.module, alias.name) for alias in node.names}
     return {name for name in found if name.split(".")[0] == "fedrecplus"}
 
 
