@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from benchmarks.cuda_equality import beside_surprise, equality, seeds, trainings
-from benchmarks.cuda_speed import growth, size, speed
+from benchmarks.cuda_speed import growth, size, solves, speed
 from benchmarks.line import Line, as_table
 from fedrecplus import provenance
 from fedrecplus.errors import EngineWarning
@@ -26,6 +26,7 @@ RESULTS = Path(__file__).with_name("results")
 MEASURES = {
     "equality": equality,
     "speed": speed,
+    "solves": solves,
     "growth": growth,
     "size": size,
     "trainings": trainings,

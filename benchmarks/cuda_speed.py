@@ -16,6 +16,7 @@ import torch
 from benchmarks.cluster import BILLION
 from benchmarks.cuda_data import made
 from benchmarks.line import Line
+from fedrecplus.arrays import torch_arrays
 from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Problem, engine_of, item_columns, message_of, prepare
@@ -119,6 +120,46 @@ def _median_seconds(work: Callable[[], Any], repeats: int = 20) -> float:
         torch.cuda.synchronize()
         taken.append(began.elapsed_time(ended) / 1e3)
     return float(np.median(taken))
+
+
+def solves(wanted: argparse.Namespace) -> list[Line]:
+    """What `joint` solves in its rounds, beside torch's batched Cholesky of the same systems and nothing else."""
+    clients, items = wanted.clients // 20, 20_000
+    ratings, _ = made(clients, PER_CLIENT, items, 1.0)
+    return [_solved(ratings, factors) for factors in (64, 128)]
+
+
+def _solved(ratings: Ratings, factors: int) -> Line:
+    """Both tables with so many factors; the systems of a round, timed where it solves them, and solved again apart."""
+    joint = ("model.rule=joint", f"model.factors={factors}", f"model.interaction_factors={factors}")
+    problem = prepare(ratings, assign(Config(), [*joint, "engine=cuda"]))
+    engine, own, seen = engine_of(problem.config), torch_arrays.solve, list[tuple[int, int, float, float]]()
+
+    def timed(gram: Any, moment: Any, columns: int) -> Any:
+        unit = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)[:, gram.shape[-1] - columns :]
+        sides = torch.cat([moment[..., None], unit.expand(*gram.shape[:-1], columns)], -1)
+        seconds = _median_seconds(lambda: own(gram, moment, columns), 3)
+        plain = _median_seconds(lambda: torch.cholesky_solve(sides, torch.linalg.cholesky(gram)), 3)
+        seen.append((len(gram), gram.shape[-1], seconds, plain))
+        return own(gram, moment, columns)
+
+    whole = _round_seconds(problem, False)
+    state = engine.start(problem)
+    torch_arrays.solve = timed
+    try:
+        engine.round(problem, state)
+    finally:
+        torch_arrays.solve = own
+    count, taken, plain = (sum(each[place] for each in seen) for place in (0, 2, 3))
+    parts = {
+        "of a plain Cholesky's rate": plain / taken,
+        "plain Cholesky, solves a second": count / plain,
+        "numbers of a system": max(size for _, size, _, _ in seen),
+        "solves in a round": count,
+        "a round ms": 1e3 * whole,
+        "solves' share of a round": taken / whole,
+    }
+    return Line(f"solves a second of joint, {factors} factors", count / taken / 1e6, "million", "≥ .6 of plain", parts)
 
 
 def growth(wanted: argparse.Namespace) -> list[Line]:

@@ -148,25 +148,31 @@ def whole(lines: list[dict[str, Any]], homes: list[NodeHome], ratings: int) -> d
     return {"rounds": len(lines), "uploads": len(counted), "ratings": stored}
 
 
+def options(program: str, **defaults: Any) -> argparse.ArgumentParser:
+    """What a run is told, with other defaults for some of it."""
+    parser = argparse.ArgumentParser(prog=program)
+    parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--cohort", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--dropouts", type=float, default=0.1)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--channel", choices=("clear", "secure"), default="clear")
+    parser.add_argument("--quorum", type=float, default=0.85)
+    parser.add_argument("--deadline", type=float, default=120.0)
+    parser.add_argument("--away", type=float, default=60.0, help="seconds that a dropout is away")
+    parser.add_argument("--poll", type=float, default=30.0)
+    parser.add_argument("--items", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--database", default="")
+    parser.add_argument("--json", type=Path)
+    parser.set_defaults(**defaults)
+    return parser
+
+
 def main() -> None:
     """Prepare, run, measure."""
-    options = argparse.ArgumentParser(prog="python -m benchmarks.load")
-    options.add_argument("--nodes", type=int, default=50)
-    options.add_argument("--cohort", type=int, default=20)
-    options.add_argument("--rounds", type=int, default=20)
-    options.add_argument("--dropouts", type=float, default=0.1)
-    options.add_argument("--kills", type=int, default=50)
-    options.add_argument("--processes", type=int, default=2)
-    options.add_argument("--channel", choices=("clear", "secure"), default="clear")
-    options.add_argument("--quorum", type=float, default=0.85)
-    options.add_argument("--deadline", type=float, default=120.0)
-    options.add_argument("--away", type=float, default=60.0, help="seconds that a dropout is away")
-    options.add_argument("--poll", type=float, default=30.0)
-    options.add_argument("--items", type=int, default=1000)
-    options.add_argument("--workers", type=int, default=1)
-    options.add_argument("--database", default="")
-    options.add_argument("--json", type=Path)
-    given = options.parse_args()
+    given = options("python -m benchmarks.load").parse_args()
     with tempfile.TemporaryDirectory(prefix="load") as name:
         facts = measured(Path(name), given)
     print(json.dumps(facts, indent=1))
@@ -226,7 +232,7 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
         "channel": given.channel, "nodes": given.nodes, "cohort": given.cohort,
         "whole": whole(lines, homes, len(ratings)),
         "seconds": round(seconds, 1), "round median": round(statistics.median(rounds), 2),
-        "round slowest": round(max(rounds), 2), "round by round": [round(one, 1) for one in rounds],
+        "round slowest": round(max(rounds), 2), "round by round": [round(one, 2) for one in rounds],
         "answers": [len(line["nodes"]) for line in lines], "silent": sum(len(line["silent"]) for line in lines),
         "lost": dict(Counter(why for line in lines for why in line["lost"].values())),
         "refused": lines[-1]["refusals"]["refused"],
