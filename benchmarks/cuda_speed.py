@@ -131,7 +131,12 @@ def solves(wanted: argparse.Namespace) -> list[Line]:
 
 def _solved(ratings: Ratings, factors: int) -> Line:
     """Both tables with so many factors; the systems of a round, timed where it solves them, and solved again apart."""
-    joint = ("model.rule=joint", f"model.factors={factors}", f"model.interaction_factors={factors}")
+    joint = (
+        "model.rule=joint",
+        "channel.rule=sums",
+        f"model.factors={factors}",
+        f"model.interaction_factors={factors}",
+    )
     problem = prepare(ratings, assign(Config(), [*joint, "engine=cuda"]))
     engine, own, seen = engine_of(problem.config), torch_arrays.solve, list[tuple[int, int, float, float]]()
 

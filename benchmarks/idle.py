@@ -33,7 +33,7 @@ _AT_ONCE = 64
 """connections that are opened at a time"""
 
 
-def admitted(server: ServerHome, devices: int) -> list[Signer]:
+def admitted(server: ServerHome, devices: int) -> list[Ed25519PrivateKey]:
     """So many keys in the roster, written at once."""
     keys = [Ed25519PrivateKey.generate() for _ in range(devices)]
     rows = [
@@ -44,7 +44,7 @@ def admitted(server: ServerHome, devices: int) -> list[Signer]:
     with server.database.changing() as connection:
         for first in range(0, devices, 500):
             connection.execute(insert(nodes), rows[first : first + 500])
-    return [Signer(key) for key in keys]
+    return keys
 
 
 class Crowd:
@@ -82,7 +82,8 @@ class Crowd:
 async def measured(server: ServerHome, given: argparse.Namespace) -> dict[str, Any]:
     """Connect all of them, and look at the worker for a while."""
     crowd = Crowd(server.port, trust(server.certificates / CA), given.wait)
-    signers, worker = admitted(server, given.devices), Watched("operate.serving work")
+    signers = [Signer(key) for key in admitted(server, given.devices)]
+    worker = Watched("operate.serving work")
     began = time.monotonic()
     tasks = [asyncio.create_task(crowd.device(signer)) for signer in signers]
     while crowd.count["connected"] < given.devices and time.monotonic() - began < given.patience:
