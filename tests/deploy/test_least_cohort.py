@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import Config
+from fedrecplus.config import Config, preset, with_channel
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request, sum_terms
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import encoding_for, layout_of, secure
 from fedrecplus.parts.channel.secure.client import SecureClient
@@ -86,5 +86,14 @@ def test_rows_are_summed_where_enough_of_the_cohort_are_expected_to_have_rated_t
     """By counts of other people, as many of whom as the catalogue says: not by how many of those there are."""
     public = PublicItems(np.zeros((3, 0)), np.array([5, 60, 600]), source="public", people=1000)
     layout = layout_of((3, 1), 0, secure.Settings())
-    kept = {n: (encoding_for(layout, public, n, secure.Settings()).scales > 0).tolist() for n in (10, 100, 2000)}
-    assert kept == {10: [False, False, True], 100: [False, True, True], 2000: [True, True, True]}
+    kept = {n: (encoding_for(layout, public, n, secure.Settings()).scales > 0).tolist() for n in (10, 100, 1000)}
+    assert kept == {10: [False, False, True], 100: [False, True, True], 1000: [False, True, True]}
+
+
+def test_a_node_that_says_it_speaks_for_many_brings_no_rarer_rows_into_a_sum() -> None:
+    """Of 943 people; one of their nodes claims 65,536 persons, and honest ones believe it."""
+    config = with_channel(preset("fedmf"), "secure")
+    public = PublicItems(np.zeros((3, 0)), np.array([1, 5, 60]), source="public", people=943)
+    terms = sum_terms(config, public, (3, config.model.columns), 0)
+    for persons in (943, 943 + 65_536):
+        assert (terms.encoding(persons, 943).scales > 0).tolist() == [False, False, True]

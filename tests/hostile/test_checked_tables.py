@@ -6,13 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
 from fedrecplus.deploy.node import Node, NodeHome, ServerConnection
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Task, questions
+from fedrecplus.deploy.wire import (
+    ItemCatalogue,
+    Packet,
+    Refusal,
+    Task,
+    encode_request,
+    first_state,
+    next_state,
+    questions,
+)
 from fedrecplus.deploy.wire.questions import WorkItem
+from fedrecplus.protocol import Sums
 from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, stored
 from tests.deploy.summing import secure_config
 from tests.small_data import small_ratings
@@ -96,6 +107,36 @@ def test_a_table_that_is_not_the_task_s_is_refused(
     link = LyingLink(agreed(tmp_path, config, logged=False), lie, in_round)
     serve(link, tmp_path / "run")
     assert link.refusals == ["task"]
+
+
+def falsely_told(rows: list[int], statistic: float) -> Sums:
+    """A sum within the range of six people, whose every number in these rows is of the server's making."""
+    total = np.zeros((30, 7))
+    total[rows] = 40.0
+    return Sums(total, np.full(30, 2.0), 6.0, 6, statistic=np.full(6, statistic))
+
+
+@pytest.mark.parametrize(
+    ("rare", "statistic", "refusal"),
+    [(False, 1.0, None), (True, 1.0, "task"), (False, 1e6, "task")],
+    ids=["rows that may be summed", "a row that few rated", "a statistic that nobody could make"],
+)
+def test_a_false_sum_moves_no_row_of_few_raters(
+    tmp_path: Path, rare: bool, statistic: float, refusal: str | None
+) -> None:
+    """A row that stands out singles out its raters: the next honest sum would have their whole lists in a column."""
+    counts = ItemCatalogue.of(RATINGS).public.popularity
+    fewest = int(np.median(counts))
+    shape = {"model__interaction_factors": 3, "statistics__source": "public"}
+    config = secure_config("fedrec+secure", rounds=2, channel__fewest_contributors=fewest, **shape)
+    home, catalogue = agreed(tmp_path, config, logged=False)[0], ItemCatalogue.of(RATINGS)
+    often = np.flatnonzero(counts >= fewest)[:2].tolist()
+    sums = falsely_told([*often, int(counts.argmin())] if rare else often, statistic)
+    begun = first_state(config, catalogue.public)
+    moved = next_state(begun, [sums], catalogue.public, config)
+    for state, told, said in ((begun, None, None), (moved, [sums], refusal)):
+        asked = encode_request(MODEL, state, config, catalogue, attach=True, session=b"s" * 16, sums=told)
+        assert answer(asked, home.store).facts.get("refusal") == said
 
 
 @pytest.mark.parametrize("honest", [True, False])

@@ -35,7 +35,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.deploy.wire.questions import object_digest
 from fedrecplus.deploy.wire.settings import told_text
-from fedrecplus.parts.channel import Grouping, encode, expected_in, joined
+from fedrecplus.parts.channel import Grouping, encode, expected_in, joined, never_summed
 from fedrecplus.parts.privacy import Release, epsilon_of
 from fedrecplus.protocol import Sums, Upload
 from fedrecplus.rounds import ServerState, start_server
@@ -287,6 +287,28 @@ def test_a_sum_of_other_items_lets_no_table_through(tmp_path: Path) -> None:
     assert run_in_node(tmp_path, OTHER_SUMS, cases) == [1, "task", "task", "task"]
 
 
+def test_a_false_sum_moves_no_row_of_few_raters_in_a_browser(tmp_path: Path) -> None:
+    """As in Python (tests/hostile/test_checked_tables.py): the table is the step of the sum, and the sum is false."""
+    counts = CATALOGUE.public.popularity
+    config = change(demonstration(3), "channel.fewest_contributors", int(np.median(counts)))
+    often, rare = (np.zeros((len(counts), 7)) for _ in range(2))
+    often[int(counts.argmax())] = 40.0
+    rare[int(counts.argmin())] = 40.0
+    task, begun = Task.of("00c0ffee", config, CATALOGUE), first_state(config, CATALOGUE.public)
+
+    def told(total: Any, statistic: float) -> list[str]:
+        sums = [Sums(total, np.full(len(counts), 2.0), 12.0, 12, statistic=np.full(6, statistic))]
+        moved = next_state(begun, sums, CATALOGUE.public, config)
+        packets = [
+            encode_request("00c0ffee", state, config, CATALOGUE, attach=True, task=task, sums=one)
+            for state, one in ((begun, None), (moved, sums))
+        ]
+        return [base64.b64encode(packet.to_bytes()).decode() for packet in packets]
+
+    cases = [told(often, 1.0), told(rare, 1.0), told(often, 1e6)]
+    assert run_in_node(tmp_path, OTHER_SUMS, cases) == [1, "task", "task"]
+
+
 MISSED = """
 const bytes = (content) => new Uint8Array(Buffer.from(content, 'base64'));
 const requests = given.packets.map((content) => device.requestOf(device.packetOf(bytes(content)), true));
@@ -336,7 +358,8 @@ def test_missed_rounds_and_new_rows_are_made_as_by_python(tmp_path: Path, optimi
         packets.append(base64.b64encode(packet.to_bytes()).decode())
         u = dice.normal(size=(12, 3))
         sums = Sums(
-            dice.normal(size=state.V.shape), 12 * dice.uniform(size=len(state.V)), 12.0, 12,
+            dice.normal(size=state.V.shape) * ~never_summed(items.public, config.channel.settings)[:, None],
+            12 * dice.uniform(size=len(state.V)), 12.0, 12,
             statistic=(u.T @ u)[np.triu_indices(3)],
         )  # fmt: skip
         groups = [as_told(sums, config)]

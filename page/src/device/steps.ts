@@ -3,14 +3,15 @@
  * A device that answered the round before takes the step by itself and refuses another table; one that missed rounds fetches
  * their sums, as many as its server keeps; who missed more takes V as it comes, and goes on from there.
  */
-import type { Table } from "../engine/linear";
+import { row, type Table } from "../engine/linear";
 import { firstState, grownState, momentCount, momentsOf, nextState, type ServerState } from "../server/round";
 import { enough, groupingOf } from "../secure/groups";
+import { ringOptions } from "../secure/ring";
 import type { Sums } from "../server/sums";
 import { firstItems, type Catalogue } from "../wire/catalogue";
 import { isRecord, Refusal } from "../wire/packet";
 import { matrixOf, type Request } from "../wire/request";
-import { number, section, type TrainingConfig } from "../wire/settings";
+import { section, type TrainingConfig } from "../wire/settings";
 import { missedSums, type Past } from "./missed";
 
 /** Of the largest number of V: what other processors may compute otherwise, and tables in single precision lose. */
@@ -49,7 +50,7 @@ async function dueState(kept: ServerState | null, request: Request, catalogue: C
   const told = [...(await missedSums(request, catalogue, missed, past)), { groups: request.summed.groups, entry: entryOf(request.leaf) }];
   let state = known;
   for (const { groups, entry } of told) {
-    checkGroups(groups, state.round, request);
+    checkGroups(groups, state.round, request, catalogue);
     state = stepped(state, groups, catalogue, ofRun(config, entry, state.round));
   }
   return grownState(state, catalogue.known, config);
@@ -78,16 +79,18 @@ function stepped(state: ServerState, groups: readonly Sums[], catalogue: Catalog
 }
 
 /** Refuse sums of fewer groups than stand for all, and those that so many people could not have made. */
-function checkGroups(groups: readonly Sums[], round: number, { config, task }: Request): void {
+function checkGroups(groups: readonly Sums[], round: number, { config, task }: Request, catalogue: Catalogue): void {
   if (!enough(groupingOf(config, task, round), groups.length)) throw new Refusal("task", `sums of ${groups.length} groups, and the task has others`);
-  groups.forEach((sums) => checkRange(sums, config));
+  groups.forEach((sums) => checkRange(sums, config, catalogue));
 }
 
-/** Refuse a sum that so many people, each within the task's bounds, could not have made. */
-function checkRange({ total, overall, clients }: Sums, config: TrainingConfig): void {
+/** Refuse a sum that so many people, each within the task's bounds, could not have made, and one with rows that are never summed. */
+function checkRange({ total, overall, clients, statistic }: Sums, config: TrainingConfig, catalogue: Catalogue): void {
   if (section(config, "privacy").rule !== "none") return;
-  const channel = section(config, "channel");
-  const most = number(channel, "bound") * Math.max(clients, 0);
-  const possible = total.data.every((value) => Math.abs(value) <= most) && overall >= 0 && overall <= number(channel, "largest_weight") * clients;
-  if (!possible) throw new Refusal("task", `a sum that ${clients} people could not have made`);
+  const [options, people] = [ringOptions(config), Math.max(clients, 0)];
+  const within = (values: Float64Array, bound: number): boolean => values.every((value) => Math.abs(value) <= bound * people);
+  const possible = within(total.data, options.bound) && within(statistic, options.statisticBound) && within(Float64Array.of(overall), options.largestWeight);
+  const rare = Array.from({ length: total.rows }, (_, item) => catalogue.known.popularity[item]! < options.fewestContributors);
+  const summed = rare.some((left, item) => left && row(total, item).some((value) => value !== 0));
+  if (!possible || overall < 0 || summed) throw new Refusal("task", `a sum that ${clients} people could not have made`);
 }

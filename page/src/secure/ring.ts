@@ -77,7 +77,8 @@ export function zeros(layout: RingLayout): RingVector {
 /** Scales such that everybody's contributions at the bound don't wrap around; `noise` is the room for the devices' own. */
 export function encodingFor(layout: RingLayout, figures: Figures, cohort: number, options: RingOptions, noise: number, clippedUnit = options.statisticBound): Encoding {
   const exact = (figures.source === "participants" || figures.source === "secure-sum") && figures.epsilon === null;
-  const share = cohort / Math.max(figures.people || cohort, 1);
+  const people = figures.people || cohort;
+  const share = Math.min(cohort, people) / Math.max(people, 1); // how many a cohort is, any node of it can exaggerate
   const scales = figures.popularity.map((count) => {
     const most = exact ? Math.min(Math.ceil(SLACK * Math.max(count, 0)) + SPARE, Math.max(cohort, 1)) : Math.max(cohort, 1);
     const reached = layout.bits < WEIGHT_BITS ? ofBothSigns(most) : most;

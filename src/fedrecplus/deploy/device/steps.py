@@ -35,7 +35,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.deploy.wire.packet import Facts
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import Grouping, RingSettings
+from fedrecplus.parts.channel import Grouping, RingSettings, never_summed
 from fedrecplus.protocol import Array, Sums
 from fedrecplus.rounds import ServerState, cooldown
 
@@ -77,7 +77,7 @@ def _due(store: Store, request: Request, catalogue: ItemCatalogue, past: Past | 
         raise Refusal("task", f"round {request.round}: the sum that V was moved by is not told")
     last = (request.round - 1, request.sums, entry_of(request.leaf))
     for number, groups, entry in (*missed_sums(request, catalogue, missed, past), last):
-        _check_range(groups, number, request)
+        _check_range(groups, number, request, catalogue)
         state = _stepped(state, groups, catalogue, of_run(config, entry, number))
     return grown_state(state, catalogue.public, config)
 
@@ -111,7 +111,7 @@ def _taken_over(request: Request, V: Array, dense: Array) -> ServerState:
     return ServerState(request.round, V, step, covariance, [] if len(dense) else moments, dense)
 
 
-def _check_range(groups: Sequence[Sums], round_number: int, request: Request) -> None:
+def _check_range(groups: Sequence[Sums], round_number: int, request: Request, catalogue: ItemCatalogue) -> None:
     """Refuse sums of fewer groups than stand for all, and those that so many people could not have made."""
     drawn = grouping_of(request.config, request.task, round_number) or Grouping(1, b"")
     if len(groups) > drawn.count or not drawn.enough(len(groups)):
@@ -120,8 +120,11 @@ def _check_range(groups: Sequence[Sums], round_number: int, request: Request) ->
     if not isinstance(ring, RingSettings) or request.config.privacy.rule != "none":
         return
     for sums in groups:
-        most = ring.bound * max(sums.clients, 0)
-        if np.abs(sums.total).max(initial=0.0) > most or not 0.0 <= sums.overall <= ring.largest_weight * sums.clients:
+        public = catalogue.first(len(sums.total)).public
+        most = np.array([ring.bound, ring.statistic_bound, ring.largest_weight]) * max(sums.clients, 0)
+        largest = [np.abs(table).max(initial=0.0) for table in (sums.total, sums.statistic, sums.overall)]
+        # a server that could move rows of few raters would have the sums of the next round tell these raters' lists
+        if (largest > most).any() or sums.overall < 0.0 or sums.total[never_summed(public, ring)].any():
             raise Refusal("task", f"a sum that {sums.clients} people could not have made")
 
 

@@ -125,8 +125,15 @@ def expected_in(cohort: int, public: PublicItems) -> Array:
     """Of each row, how many of a cohort are expected to have rated it, by public counts.
 
     Counts are of ``people``, be they the participants or others. Where nobody says of how many, they are the cohort.
+    No row is expected of more than its count: how many a cohort is, any node of it can exaggerate.
     """
-    return np.asarray(public.popularity * (cohort / max(public.people or cohort, 1)))
+    people = public.people or cohort
+    return np.asarray(public.popularity * (min(cohort, people) / max(people, 1)))
+
+
+def never_summed(public: PublicItems, settings: RingSettings) -> NDArray[np.bool_]:
+    """Rows that are in no sum of whole tables, however many people there are: too few are known to have rated them."""
+    return (expected_in(public.people or 1, public) < settings.fewest_contributors) & (settings.rows == "whole")
 
 
 def least_persons(columns: int) -> int:
