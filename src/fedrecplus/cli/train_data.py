@@ -8,7 +8,6 @@ from typing import Any
 
 from fedrecplus.cli.options import load_with_bar, split_of, with_test
 from fedrecplus.data import FileOptions, Ratings, Split, added, split, without
-from fedrecplus.data.files import read_file
 from fedrecplus.data.shards import ShardedRatings, is_shard_folder, open_shards
 from fedrecplus.errors import UserError
 from fedrecplus.training import RunFolder
@@ -52,6 +51,8 @@ class Data:
         test = None
         if self.fold is not None:
             training, test = split(training, self.fold, self.folds, seed, self.split)
+        if self.add:
+            from fedrecplus.data.files import read_file  # here: it brings polars, which a known set goes without
         for name in self.add:
             columns = replace(self.options, scale=training.scale, listed=False)
             training = added(training, read_file(Path(name).expanduser(), columns, few=True))

@@ -45,11 +45,12 @@ def learned_ridges(training: Ratings) -> tuple[float, float]:
 
 def _biases(training: Ratings, client_ridge: float, item_ridge: float) -> Predictor:
     values, clients, items = training.standard_values, training.client_of_rating, training.items
-    mean = values.mean()
+    behind_client, behind_item = np.diff(training.indptr) + client_ridge, training.item_counts() + item_ridge
+    rest = values - values.mean()
     of_client = np.zeros(training.clients)
     for _ in range(_SWEEPS):
-        of_item = _damped_means(values - mean - of_client[clients], items, training.item_count, item_ridge)
-        of_client = _damped_means(values - mean - of_item[items], clients, training.clients, client_ridge)
+        of_item = np.bincount(items, rest - of_client[clients], training.item_count) / behind_item
+        of_client = np.bincount(clients, rest - of_item[items], training.clients) / behind_client
     return _of_biases(training, of_client, of_item)
 
 
@@ -57,12 +58,6 @@ def _of_biases(training: Ratings, of_client: Array, of_item: Array) -> Predictor
     W = np.column_stack([np.ones(training.clients), of_client])
     X = np.column_stack([training.standard_values.mean() + of_item, np.ones(training.item_count)])
     return Predictor(W, X)
-
-
-def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping: float) -> Array:
-    sums = np.bincount(group, weights=rest, minlength=groups)
-    means: Array = sums / (np.bincount(group, minlength=groups) + damping)
-    return means
 
 
 def measured(

@@ -21,6 +21,7 @@ from fedrecplus.parts import DECAYS, VALIDATED, recency_weights
 from fedrecplus.randomness import uniform
 from fedrecplus.rounds import plan_of
 from fedrecplus.training.evaluation import Predictor
+from fedrecplus.training.ranking import blocks, cells, clients_with_ratings
 
 _MOST_CLIENTS = 1_000
 """who validate: so many, drawn by a fixed key"""
@@ -30,7 +31,6 @@ _FEWEST_BEFORE = 2
 _SURE = 3.0
 """standard errors by which a decay must be better than none, and than order that says nothing"""
 _DEPTH = 10
-_CELLS = 1 << 22
 _EXTREMES = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 Array = NDArray[np.float64]
 
@@ -60,8 +60,8 @@ def gains_of_decays(problem: Problem, X: NDArray[Any]) -> dict[float, Array]:
     """
     gains: dict[float, list[Array]] = {decay: [] for decay in (*DECAYS, math.inf)}
     engine, private = engine_of(replace(problem.config, engine="fast")), start_private(problem, X.dtype.type)
-    for known, last in kept_back(problem.ratings):
-        own, ages = replace(problem, ratings=known), known.ages()
+    for known, ages, last in kept_back(problem.ratings):
+        own = replace(problem, ratings=known)
         W = engine.user_weights(own, private, X)
         plain = ndcg_of_last(known, last, Predictor(W, X, engine.list_weights(own, W, X)))
         for decay in gains:
@@ -70,29 +70,29 @@ def gains_of_decays(problem: Problem, X: NDArray[Any]) -> dict[float, Array]:
     return {decay: np.concatenate(parts) for decay, parts in gains.items() if sum(map(len, parts))}
 
 
-def kept_back(ratings: Ratings) -> Iterator[tuple[Ratings, Ratings]]:
-    """Of those who validate: all before the last choice, and that; then all before the last but one, and so on."""
+def kept_back(ratings: Ratings) -> Iterator[tuple[Ratings, NDArray[np.int32], Ratings]]:
+    """Of those who validate: all before the last choice, with their ages then, and that; then all before the last but
+    one, and so on."""
     able = np.flatnonzero(np.diff(ratings.indptr) >= _KEPT_BACK + _FEWEST_BEFORE)
     taking_part = np.zeros(ratings.clients, dtype=bool)
     taking_part[able[np.argsort(uniform(0, able), kind="stable")[:_MOST_CLIENTS]]] = True
     own, ages = taking_part[ratings.client_of_rating], ratings.ages()
     assert ages is not None
     for age in range(_KEPT_BACK):
-        yield ratings.where(own & (ages > age)), ratings.where(own & (ages == age))
+        before = own & (ages > age)
+        yield ratings.where(before), ages[before] - age - 1, ratings.where(own & (ages == age))
 
 
 def ndcg_of_last(known: Ratings, last: Ratings, predictor: Predictor) -> Array:
     """NDCG@10 of each client's one choice among all items that it hasn't rated."""
-    clients, items = last.client_of_rating.astype(np.int64), last.items.astype(np.int64)
-    ranks, step = np.zeros(len(clients), dtype=np.int64), max(1, _CELLS // last.item_count)
-    for first in range(0, len(clients), step):
-        block = clients[first : first + step]
+    ranks = []
+    for block in blocks(clients_with_ratings(last), last.item_count):
         scores = predictor.scores(block)
-        for line, client in enumerate(block.tolist()):
-            scores[line, known.items[known.indptr[client] : known.indptr[client + 1]]] = -np.inf
-        own = scores[np.arange(len(block)), items[first : first + step]]
-        ranks[first : first + step] = (scores > own[:, None]).sum(axis=1)
-    return np.where(ranks < _DEPTH, 1.0 / np.log2(ranks + 2.0), 0.0)
+        own = scores[cells(last, block)]
+        scores[cells(known, block)] = -np.inf
+        ranks.append((scores > own[:, None]).sum(axis=1))
+    places = np.concatenate(ranks)
+    return np.where(places < _DEPTH, 1.0 / np.log2(places + 2.0), 0.0)
 
 
 def asks_what_is_next(training: Ratings, test: Ratings, decay: float) -> bool:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from fedrecplus.data import Ratings
 from fedrecplus.randomness import keys, subkey
 from fedrecplus.training.evaluation import Fallback, Predictor
-from fedrecplus.training.ranking import cells, clients_with_ratings, scores_of
+from fedrecplus.training.ranking import blocks, cells, clients_with_ratings, scores_of
 
 DEPTH = 10
-_CELLS = 1 << 22
 Candidates = NDArray[np.int64]
 
 
@@ -42,11 +41,10 @@ def sampled_ranking(
 
     ``given`` are fixed negatives, a row per client. Of equal scores the more popular item is ahead.
     """
+    if len(test) == 0:
+        return {f"sampled_hr@{DEPTH}": None, f"sampled_ndcg@{DEPTH}": None}
     popularity, ranks = training.item_counts(), []
-    clients = clients_with_ratings(test)
-    per_block = max(1, _CELLS // training.item_count)
-    for first in range(0, len(clients), per_block):
-        block = clients[first : first + per_block]
+    for block in blocks(clients_with_ratings(test), training.item_count):
         negatives = drawn_negatives(training, test, count, seed, block) if given is None else given[block]
         scores = scores_of(block, predictor, fallback, popularity)
         rows, items = cells(test, block)
@@ -54,9 +52,7 @@ def sampled_ranking(
         own, theirs = scores[rows, items][:, None], scores[rows[:, None], others]
         ahead = (theirs > own) | ((theirs == own) & (popularity[others] >= popularity[items][:, None]))
         ranks.append((ahead & (negatives[rows] >= 0)).sum(axis=1))
-    places = np.concatenate(ranks) if ranks else np.zeros(0)
-    if not len(places):
-        return {f"sampled_hr@{DEPTH}": None, f"sampled_ndcg@{DEPTH}": None}
+    places = np.concatenate(ranks)
     hit = places < DEPTH
     gains = np.where(hit, 1.0 / np.log2(places + 2.0), 0.0)
     return {f"sampled_hr@{DEPTH}": float(hit.mean()), f"sampled_ndcg@{DEPTH}": float(gains.mean())}
