@@ -62,6 +62,7 @@ def test_a_bad_line_is_named(write: Write, lines: str, place: str, value: str) -
     [
         ('{"user": 1, "item": 2, "rating": 3}\n\n{"user": 1, item: 2}\n', "line 3", "double quotes"),
         ('[{"user": 1, "item": 2, "rating": 3},\n{"user": 1, "item": 2]\n', "line 2", "delimiter"),
+        ("[[1, 2, 3], [2, 2, 3]]", "line 1", "no table"),
         ('{"user": {"id": 1}, "item": 2, "rating": 3}\n{"user": {"id": 2}, "item": 2, "rating": 3}\n', "", "Struct"),
         ('{"user": 1, "item": 2, "rating": 3}\n{"user": 2, "item": 2, "rating": "good"}\n', "row 2", "'good'"),
         ('{"user": 1, "item": 2, "rating": 3}\n{"user": 2, "item": 2}\n', "row 2", "the rating is missing"),
@@ -112,6 +113,25 @@ def test_a_mark_for_no_rating_is_questioned(write: Write) -> None:
     with pytest.warns(DataWarning, match="1 with -1 for a rating, 1 with 99999 for a rating|1 with 99999.*1 with -1"):
         assert str(load(two_marks, options=FileOptions(missing="drop")).scale) == "1:5:1"
     assert str(load(write("user,item,rating\n1,1,-1\n2,2,1\n3,3,0\n")).scale) == "-1:1:1"
+
+
+@pytest.mark.parametrize(
+    ("ratings", "said"),
+    [
+        ([0, 0, 0, 0, 7, 8, 9, 10], r"50% are 0.*--scale 7:10:1 --on-error skip"),
+        ([1, 1, 2, 3, 3, 5, 8, 294], "up to 294, half of them at most 3, look like counts.*--rating-column none"),
+    ],
+)
+def test_numbers_that_may_be_no_ratings_are_questioned(write: Write, ratings: list[int], said: str) -> None:
+    path = write("user,item,rating\n" + "".join(f"{row % 3},{row},{one}\n" for row, one in enumerate(ratings)))
+    with pytest.warns(DataWarning, match=said):
+        assert len(load(path)) == len(ratings)
+
+
+def test_a_line_above_the_table_is_told_apart_from_broken_lines(write: Write) -> None:
+    for options in ({}, {"on_error": "skip"}):
+        assert "remove the first line" in refusal(write("# exported in 2024\n" + GOOD), **options).remedy
+    assert "remove the first line" not in refusal(write(GOOD + "3,3\n")).remedy
 
 
 def test_lines_are_counted_without_header_and_in_packed_files_too(write: Write) -> None:

@@ -46,6 +46,7 @@ EXPECTED: list[Triple] = [(1, 10, 5.0), (1, 20, 3.0), (2, 10, 1.0)]
         "user_id:token\titem_id:token\trating:float\n1\t10\t5\n1\t20\t3\n2\t10\t1\n",
         '"User-ID";"ISBN";"Book-Rating"\n"1";"10";"5"\n"1";"20";"3"\n"2";"10";"1"\n',
         "\ufeffuid,book_id,score\r\n1,10,5\r\n1,20,3\r\n2,10,1\r\n",
+        'user;item;rating\n"1";10;5,0\n1;20;3\n2;10;1,000\n',
         "\n\nuser, item, rating\n\n1, 10, 5\n1, 20, 3\n\n\n2, 10, 1\n\n",
         "1,10,5\r1,20,3\r2,10,1\r",
         'user,title,review,rating\n1,10,"good,\n\nvery good",5\n1,20,"",3\n2,10,"say ""no""",1\n',
@@ -227,3 +228,20 @@ def shortest(call: Callable[[], int]) -> float:
         assert call() == 480_000
         times.append(time.process_time() - started)
     return min(times)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (["1,200", "900", "12"], [1200, 900, 12]),
+        (["1,000,000", "3,000,000", "5,000,000"], [1e6, 3e6, 5e6]),
+        (["1,234.5", "2,000", "5"], [1234.5, 2000.0, 5.0]),
+        (["3,125", "4", "5"], [3.125, 4, 5]),
+        (["3,5", "100", "5"], [3.5, 100, 5]),
+    ],
+)
+def test_commas_are_decimal_unless_the_file_shows_that_they_part_thousands(
+    write: Write, written: list[str], meant: list[float]
+) -> None:
+    rows = "".join(f'{row},{row},"{rating}"\n' for row, rating in enumerate(written))
+    assert [rating for *_, rating in triples(load(write("user,item,rating\n" + rows)))] == meant

@@ -144,3 +144,21 @@ def test_two_columns_that_could_be_meant_are_said() -> None:
         ratings = fr.from_frame(frame)
     assert ratings.values.tolist() == [2.0, 4.0]
     fr.from_frame(frame, rating="score")  # no warning, which would be an error here
+
+
+def test_columns_of_pandas_may_have_numbers_for_names_but_no_name_twice() -> None:
+    pandas = pytest.importorskip("pandas")
+    numbered = pandas.DataFrame([[1, 2, 5], [2, 3, 4], [1, 3, 3]])
+    assert len(fr.from_frame(numbered, user="0", item="1", rating="2")) == 3
+    with pytest.raises(UserError, match="the columns are '0', '1', '2'"):
+        fr.load(numbered)
+    twice = pandas.concat([numbered, numbered[[2]]], axis=1)
+    with pytest.raises(UserError, match="columns of the same name: '2' 2 times"):
+        fr.load(twice)
+
+
+def test_ids_that_decimal_numbers_cannot_tell_apart_are_refused() -> None:
+    frame = pl.DataFrame({"user": [2.0**53, 2.0**53 + 2], "item": [1, 2], "rating": [4.0, 5.0]})
+    with pytest.raises(UserError, match=r"'user' holds decimal numbers beyond 2\^53"):
+        fr.load(frame)
+    assert len(fr.load(frame.cast({"user": pl.Int64}))) == 2

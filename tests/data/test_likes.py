@@ -96,7 +96,7 @@ def test_commands_say_that_lists_count(likes: str, capsys: pytest.CaptureFixture
     assert exit_code_of(train) == 0
     told = capsys.readouterr()
     assert "likes alone" in told.out
-    assert "only who chose what" in told.err
+    assert "no ratings, which say who chose what" in told.err
     assert exit_code_of(["recommend", "run", "--client", "3", "--explore", "0.5"]) == 0
     told = capsys.readouterr()
     assert "predicted rating" not in told.out

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.data.joining import concatenate
+from fedrecplus.data.joining import concatenate, join
 from fedrecplus.data.load import load
 from fedrecplus.data.ratings import NEVER_TESTED
 from fedrecplus.errors import UserError
@@ -50,6 +51,19 @@ def test_pairs_of_the_ratings_themselves_are_held_out_of_them(file: Path, tmp_pa
     assert (len(both), int((both.folds != NEVER_TESTED).sum())) == (5, 2)
     _, test = fr.split(both, how="column")
     assert test.values.tolist() == [4.0, 2.0]
+
+
+def test_pairs_without_ratings_are_no_test_of_ratings(file: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "test.csv"
+    pairs.write_text("user,item\n1,9\n2,8\n")
+    ratings = load(file)
+    with pytest.raises(UserError, match=r"test\.csv has no ratings to test on"):
+        concatenate(ratings, load(pairs, like=ratings))
+    with pytest.raises(UserError, match="has no ratings to test on"):
+        join(ratings, load(pairs, like=ratings))
+    model = fr.FedRec("fedmf", server__rounds=1).fit(ratings)
+    with pytest.raises(UserError, match="has no ratings to test on"):
+        model.score(pl.read_csv(pairs))
 
 
 def test_sampled_ranks_are_those_of_counting() -> None:

@@ -188,6 +188,7 @@ def test_an_item_is_like_one_with_the_same_row(fitted: fr.FedRec) -> None:
 
 def test_a_newcomer_is_folded_in(fitted: fr.FedRec) -> None:
     newcomer = fitted.fold_in({1: 5.0, 2: 1.0})
+    assert fitted.fold_in([(1, 5.0), (2, 1.0)]).predict([3]) == newcomer.predict([3])
     assert len(newcomer.recommend(3)) == 3
     assert set(newcomer.recommend(RATINGS.item_count)["item"]) & {1, 2} == set()
 

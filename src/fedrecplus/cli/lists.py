@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.display import say, show_table, tell
 
 if TYPE_CHECKING:
     from fedrecplus.training import Price, TopList
@@ -48,6 +48,9 @@ def list_options(
 
 def show_top_list(top_list: TopList, title: str = "") -> None:
     """The list as a table, and below it what exploring cost."""
+    if not top_list.items:
+        tell(f"note: {title or 'the list'} is empty: everything is rated, which --include-seen lists, too")
+        return
     titled, why = (any(getattr(item, name) for item in top_list.items) for name in ("title", "because"))
     columns = {"title": [item.title or str(item.item) for item in top_list.items]} if titled else {}
     columns |= {"item": [str(item.item) for item in top_list.items]}

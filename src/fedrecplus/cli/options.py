@@ -223,7 +223,8 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
         with progress_bar() as progress:
             ratings = load(dataset, options=options, progress=progress)
     if ratings.likes_alone:
-        tell(f"note: {ratings.name} has no ratings, only who chose what: lists can be judged, errors can't")
+        what = "no ratings" if not ratings.rated else "only ratings that are all the same"
+        tell(f"note: {ratings.name} has {what}, which say who chose what: lists can be judged, errors can't")
     return ratings
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fedrecplus.data.describe import describe
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.joining import concatenate, join
+from fedrecplus.data.joining import check_rated, concatenate, join
 from fedrecplus.data.load import RatingsLike, from_frame, load
 from fedrecplus.data.progress import Progress, progress_bar
 from fedrecplus.data.ratings import (
@@ -43,6 +43,7 @@ __all__ = [
     "RatingsLike",
     "Scale",
     "Split",
+    "check_rated",
     "concatenate",
     "damped_means",
     "describe",

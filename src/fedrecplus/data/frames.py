@@ -9,6 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
+from narwhals.exceptions import DuplicateError
 from scipy.sparse import issparse
 
 from fedrecplus.errors import UserError, unknown_name
@@ -23,7 +24,16 @@ def is_frame(source: object) -> bool:
     >>> is_frame(pl.DataFrame({"user": [1]})), is_frame([1, 2])
     (True, False)
     """
-    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    return isinstance(_known(source), nw.DataFrame | nw.LazyFrame)
+
+
+def _known(source: object) -> Any:
+    """A frame as narwhals sees it; anything else as it is."""
+    try:
+        return nw.from_native(source, pass_through=True)
+    except DuplicateError as error:
+        twice = ", ".join(line.removeprefix("- ") for line in str(error).splitlines()[1:])
+        raise UserError(f"the frame has columns of the same name: {twice}", "name each column differently") from None
 
 
 def tabular(source: object) -> Any:
@@ -54,7 +64,7 @@ def _ids(column: np.ndarray[Any, Any]) -> Any:
 
 def as_polars(frame: Any, name: str) -> pl.DataFrame:
     """A frame of any library as one of polars; what pandas calls NaN is missing."""
-    known = nw.from_native(frame, pass_through=True)
+    known = _known(frame)
     if isinstance(known, nw.LazyFrame):
         known = known.collect()
     if not isinstance(known, nw.DataFrame):
@@ -63,7 +73,7 @@ def as_polars(frame: Any, name: str) -> pl.DataFrame:
         )
     if isinstance(native := known.to_native(), pl.DataFrame):
         return native
-    return pl.DataFrame([_series(known[column]) for column in known.columns])
+    return pl.DataFrame([_series(known.get_column(column)) for column in known.columns])
 
 
 def _series(column: Any) -> pl.Series:
@@ -94,7 +104,7 @@ def frame_of(columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]], backen
 
 def backend_of(frame: Any) -> str:
     """The library that a frame is of, in which an answer to it should be; polars, if it is of none of those known."""
-    known = nw.from_native(frame, pass_through=True)
+    known = _known(frame)
     if not isinstance(known, nw.DataFrame | nw.LazyFrame):
         return "polars"
     name = known.implementation.value

@@ -21,6 +21,7 @@ def join(training: Ratings, test: Ratings, *, strangers: bool = False) -> tuple[
     To a public list of items no test rating adds one: those of other items are left out. ``strangers``: the test may be
     of other people alone.
     """
+    check_rated(test, training.likes_alone)
     same_clients = _same(training.client_ids, test.client_ids)
     if same_clients and _same(training.item_ids, test.item_ids) and training.scale == test.scale:
         return training, test
@@ -50,12 +51,22 @@ def concatenate(training: Ratings, test: Ratings) -> Ratings:
 
     Where all of the test's pairs are rated in training, they are the list of what is held out of it.
     """
-    training, test = join(training, test)
+    rated, (training, test) = test, join(training, replace(test, rated=True))
     own, held_out = (part.client_of_rating.astype(np.int64) * part.item_count + part.items for part in (training, test))
     if len(test) and np.isin(held_out, own).all():
         return replace(training, folds=np.where(np.isin(own, held_out), 0, NEVER_TESTED).astype(np.uint8))
+    check_rated(rated, training.likes_alone)
     fold = np.concatenate([np.full(len(training), NEVER_TESTED, np.uint8), np.zeros(len(test), np.uint8)])
     return one_set(training, test, fold)
+
+
+def check_rated(test: Ratings, likes_alone: bool) -> None:
+    """Refuse who chose what as a test of ratings: all of it would be taken for the highest rating."""
+    if not (test.rated or likes_alone):
+        raise UserError(
+            f"{test.name} has no ratings to test on, only users and items",
+            "give the column of ratings: --rating-column",
+        )
 
 
 def one_set(training: Ratings, test: Ratings, folds: NDArray[np.uint8] | None = None) -> Ratings:

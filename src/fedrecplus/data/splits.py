@@ -161,7 +161,8 @@ def each_by_itself(first: int, length: int, count: int, seed: int = 0) -> Number
 def _check(count: int, things: int, what: str) -> None:
     if not 2 <= count <= min(_MOST_FOLDS, things):
         raise UserError(
-            f"{things:,} {what} can't be cut into {count} folds", f"take 2 to {min(_MOST_FOLDS, things)} folds"
+            f"{things:,} {what} can't be cut into {count} folds",
+            f"take 2 to {min(_MOST_FOLDS, things)} folds; or train without a test: --full",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,7 +12,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, change, check, check_channel, load_config, preset, with_budget, with_channel
-from fedrecplus.data import FileOptions, Ratings, Scale, as_polars, backend_of, frame_of, is_frame, load, tabular
+from fedrecplus.data import (
+    FileOptions,
+    Ratings,
+    Scale,
+    as_polars,
+    backend_of,
+    check_rated,
+    frame_of,
+    is_frame,
+    load,
+    tabular,
+)
 from fedrecplus.data.files import pair_columns, ratings_of_frame
 from fedrecplus.errors import DataWarning, NotFittedError, UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
@@ -202,14 +213,16 @@ class FedRec:
         """The n items that are most like one, as a frame with columns item, similarity and title."""
         return frame_of(similar_items(self._fitted(), item, n), backend or self.backend_)
 
-    def fold_in(self, ratings: Mapping[Any, float]) -> Person:
+    def fold_in(self, ratings: Mapping[Any, float] | Iterable[tuple[Any, float]]) -> Person:
         """A newcomer, by item id → rating, whose ``recommend`` gives a frame, too; nothing is trained again."""
         return self._fitted().fold_in(ratings)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the RMSE on test ratings, so that greater is better; also of a frame that has the ratings in it."""
         if y is None:
-            test = self._ratings(X, scale=self._fitted().model.scale, few=True)
+            model = self._fitted().model
+            test = self._ratings(X, scale=model.scale, few=True)
+            check_rated(test, model.likes_alone)
             X, y = list(zip(*(test.to_frame()[name].to_list() for name in ("user", "item")), strict=True)), test.values
         difference = self.predict(X) - np.asarray(y, dtype=np.float64)
         return -float(np.sqrt(np.mean(difference**2)))

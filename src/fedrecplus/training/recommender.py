@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -197,9 +197,9 @@ class Recommender:
         """The same as objects: see ``Person.top_items``."""
         return self.client(client_id).top_items(n, **options)
 
-    def fold_in(self, ratings: Mapping[Any, float]) -> Person:
+    def fold_in(self, ratings: Mapping[Any, float] | Iterable[tuple[Any, float]]) -> Person:
         """A newcomer with these ratings (item id → rating, the latest last): weights in closed form, on the device."""
-        model = self.model
+        model, ratings = self.model, dict(ratings)
         values = np.array(list(ratings.values()), dtype=np.float64)
         if not model.scale.holds(values).all():
             raise UserError(f"ratings {values.tolist()} are not all on the scale {model.scale}", "rate on the scale")

@@ -194,8 +194,8 @@ def _which(role: str, names: Sequence[str], header: bool) -> str:
     present = (
         f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
     )
-    none = f"; --rating-column={NO_RATING} where each line is a like, click or purchase" if role == "rating" else ""
-    return f"say which it is: --{role}-column NAME-OR-NUMBER{none}; {present}"
+    none = f"; --rating-column={NO_RATING} where each line is a like, click or purchase, or counts them"
+    return f"say which it is: --{role}-column NAME-OR-NUMBER{none if role == 'rating' else ''}; {present}"
 
 
 def counted(columns: int) -> str:

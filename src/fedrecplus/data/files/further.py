@@ -22,11 +22,10 @@ _WORDS = {"test": 0, "train": NEVER_TESTED, "training": NEVER_TESTED}
 _BETWEEN_GENRES = ("|", ";", ",")
 _NO_GENRE = {"", "unknown", "(no genres listed)"}
 _LATEST_YEAR = 9999
-_DATES = [
-    *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.fZ", "%Y-%m-%dT%H:%M:%S%.f%:z"),
-    *("%Y-%m-%d %H:%M", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M"),
-    *("%m %d, %Y", "%a %b %d %H:%M:%S %z %Y"),
-]
+_DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+_CLOCKS = ("%H:%M", "%H:%M:%S%.f", "%H:%M:%S%.fZ", "%H:%M:%S%.f%:z")
+_DATES = [*_DAYS, *(day + gap + clock for day in _DAYS for gap in " T" for clock in _CLOCKS)]
+_DATES += ["%m %d, %Y", "%a %b %d %H:%M:%S %z %Y"]
 _LATEST_SECOND = 10.0**11
 """the year 5138; what is later is counted in milliseconds, microseconds or nanoseconds"""
 Column = pl.Series
@@ -67,8 +66,8 @@ def _epochs(column: Column) -> Column:
     numbers = text.cast(pl.Float64, strict=False)
     if numbers.null_count() < len(numbers):
         return _seconds(numbers)
-    first = text.drop_nulls().head(1000)
-    form = min(_DATES, key=lambda form: _moments(first, form).null_count())
+    some = text.drop_nulls().gather_every(1 + len(text) // 1000)  # the first ones may all be of one day
+    form = min(_DATES, key=lambda form: _moments(some, form).null_count())
     return _moments(text, form).dt.epoch("s")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,8 +21,13 @@ MOST_NAMED = 20
 AGAIN = "a user and an item that were rated before"
 _YES_AND_NO = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
-_DECIMAL_COMMA = re.compile(r"^[+-]?\d+,\d+$").pattern
+_DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
+_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
+_SURELY_THOUSANDS = r",.*,|,.*\.|^[+-]?\d{3}(\.|$)"
 _SENTINELS = tuple(sign * nines for nines in (9, 99, 999, 9999, 99999) for sign in (1.0, -1.0))
+_MANY = 0.25
+"""this share of zeros, or this share of the highest number above half of all, is unlike ratings"""
+_MOST_STARS = 10
 _SCALE = "correct it, or give the scale that it is on: --scale LOW:HIGH:STEP"
 
 
@@ -41,6 +45,9 @@ class BadRow:
 
 def without_problems(table: Table, options: FileOptions) -> Table:
     """The rows that are ratings. Others are an error, unless ``missing`` or ``on_error`` say that they are left out."""
+    if len(table.faults) >= max(len(table) - 1, 2):
+        remedy = "remove the first line, if it isn't part of the table; or give the separator: --separator"
+        raise UserError(f"{table.source}: no other line has as many columns as the first", remedy)
     others = [one for one in _problems(table, options) if one.row not in table.faults]
     problems = sorted([*ragged(table), *others], key=lambda problem: problem.row)
     if options.on_error != "skip":
@@ -91,6 +98,25 @@ def question_sentinels(table: Table, values: NDArray[np.float64]) -> None:
         f"{table.named('rating')}: does {sentinel:g} stand for a missing rating?",
         "leave these lines out: --missing=drop; or, if it is a rating, give --scale LOW:HIGH:STEP",
     )
+
+
+def question_meaning(table: Table, values: NDArray[np.float64], scale: Scale) -> None:
+    """Say what numbers may be instead of ratings: marks for "no rating", as Book-Crossing's zeros are, or counts."""
+    levels, times = np.unique(values, return_counts=True)
+    median, high = float(np.median(values)), float(levels[-1])
+    meaning = None
+    if len(levels) > 3 and levels[0] == 0 and times[0] > max(_MANY * len(values), 2 * times[1]):
+        meaning = (
+            f"{times[0] / len(values):.0%} are 0: if that stands for no rating, leave these out: "
+            f"--scale {levels[1]:g}:{scale.high:g}:{scale.step:g} --on-error skip, or scale=… and on_error='skip'"
+        )
+    elif levels[0] >= 0 and high > _MOST_STARS and median <= _MANY * high and (levels % 1 == 0).all():
+        meaning = (
+            f"whole numbers up to {high:g}, half of them at most {median:g}, look like counts: if they are, learn who "
+            "chose what: --rating-column none, or rating='none'"
+        )
+    if meaning:
+        warnings.warn(f"{table.source}, column {table.names['rating']}: {meaning}", DataWarning, stacklevel=2)
 
 
 def sentinel_of(values: NDArray[np.float64]) -> float | None:
@@ -181,10 +207,15 @@ def _are_likes(text: pl.Series) -> bool:
 
 
 def _parsed(text: pl.Series) -> pl.Series:
-    """Numbers, with a point or, where the file has any such, a decimal comma; null for what is none."""
+    """Numbers, with a point or, where the file has any such, a decimal comma; null for what is none.
+
+    Commas are those of thousands where all of them could be, and 900 or 1,234,567 beside them says that they are.
+    """
     numbers = text.cast(pl.Float64, strict=False)
-    if numbers.null_count() and text.str.contains(_DECIMAL_COMMA).any():
-        comma = text.str.contains(_DECIMAL_COMMA).fill_null(False)
-        with_point = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-        numbers = numbers.fill_null(with_point.set(~comma, None))
-    return numbers
+    if not numbers.null_count():  # the usual case
+        return numbers
+    commas = text.filter(text.str.contains(",", literal=True))
+    thousands = commas.str.contains(_THOUSANDS).all() and text.str.contains(_SURELY_THOUSANDS).any()
+    form, point = (_THOUSANDS, "") if thousands else (_DECIMAL_COMMA, ".")
+    plain = text.str.replace_all(",", point, literal=True).cast(pl.Float64, strict=False)
+    return numbers.fill_null(plain.set(~text.str.contains(form).fill_null(False), None))

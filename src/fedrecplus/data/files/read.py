@@ -18,6 +18,7 @@ from fedrecplus.data.files.problems import (
     AGAIN,
     BadRow,
     numbers_of,
+    question_meaning,
     question_sentinels,
     ragged,
     refusal,
@@ -74,9 +75,7 @@ def checked_ratings(
     rated = "rating" in table.columns
     if rated:
         values, likes = numbers_of(table)
-        if options.given_scale is None:
-            question_sentinels(table, values)
-        scale = options.given_scale or (Scale.parse(LIKES) if likes else infer_scale(values, table.source))
+        scale = options.given_scale or (Scale.parse(LIKES) if likes else _scale_of(table, values))
     else:
         scale = options.given_scale or Scale.parse(LIKES)
         values = np.full(len(clients), scale.high)
@@ -107,8 +106,17 @@ def checked_ratings(
         timestamps=None if timestamps is None else timestamps[order],
         folds=None if folds is None else folds[order],
         order=None if timestamps is None else order.astype(np.int64),
+        rated=rated,
     )
     return over_list(ratings, items_table, options) if options.listed else ratings
+
+
+def _scale_of(table: Table, values: NDArray[np.float64]) -> Scale:
+    """The scale that ratings show, which may mean something else than they seem to."""
+    question_sentinels(table, values)
+    scale = infer_scale(values, table.source)
+    question_meaning(table, values, scale)
+    return scale
 
 
 def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray[np.int32]]:

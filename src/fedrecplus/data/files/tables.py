@@ -29,10 +29,11 @@ from fedrecplus.data.files.options import FileOptions
 from fedrecplus.errors import UserError
 
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
+_WHOLE_FLOATS = 2.0**53
 _NOWHERE = "\x1e"  # as a separator, it lets polars read whole lines
 _SAID = re.compile(rb'^\s*"?sep=(.)"?\s*?(?=\r?\n)')
 """how Excel notes the separator in the first line"""
-_JSON = re.compile(rb"\s*(\[\s*)?\{")
+_JSON = re.compile(rb"\s*(\{|\[\s*[\[{])")
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ def pair_columns(frame: pl.DataFrame, options: FileOptions) -> tuple[list[Any], 
                 "name them user and item, or give two columns",
             )
         columns = [0, 1]
-    ids = (_textual(frame[names[at]], "X") for at in columns if at is not None)
+    ids = (_textual(frame[names[at]], "X", "id") for at in columns if at is not None)
     users, items = (as_ids(column).to_list() for column in ids)
     return users, items
 
@@ -241,17 +242,22 @@ def _table(frame: pl.DataFrame, names: dict[str, str], source: str, kind: FileKi
     if frame.is_empty():
         raise UserError(f"{source} has no rows", f"give a {kind.line} per row")
     columns = {
-        role: frame[name] if role in ("timestamp", *OF_ITEMS) else _textual(frame[name], source)
+        role: frame[name] if role in ("timestamp", *OF_ITEMS) else _textual(frame[name], source, role)
         for role, name in names.items()
     }
     shown = {role: repr(name) for role, name in names.items()}
     return Table(source, columns, lambda row: f"{source}, row {row + 1}", shown)
 
 
-def _textual(column: pl.Series, source: str) -> pl.Series:
+def _textual(column: pl.Series, source: str, role: str) -> pl.Series:
     """As text, so that Parquet passes the same checks as CSV; 12.0 as an id is 12 and a float32's 3.7 is 3.7."""
     if column.dtype.is_nested():
         raise UserError(f"{source}: column {column.name!r} holds {column.dtype}", "give a column of single values")
+    if column.dtype.is_float() and role != "rating" and (column.abs() >= _WHOLE_FLOATS).any():
+        raise UserError(
+            f"{source}: column {column.name!r} holds decimal numbers beyond 2^53, which tell no neighbours apart",
+            "give ids as whole numbers or text",
+        )
     if column.dtype.is_float() and (column.drop_nulls().is_finite() & (column.drop_nulls() % 1 == 0)).all():
         return column.cast(pl.Int64, strict=False).cast(pl.String)
     return column.cast(pl.String)
