@@ -7,71 +7,39 @@ An instance is a choice together with its settings.
 from typing import Any
 
 from fedrecplus.errors import UserError
-from fedrecplus.parts.aggregation import Aggregation
+from fedrecplus.parts.aggregation import Aggregation as Aggregation
 from fedrecplus.parts.assumptions import (
-    OfModel,
-    OfPseudoItems,
-    OfVirtualRatings,
+    OfModel as OfModel,
+    OfPseudoItems as OfPseudoItems,
+    OfVirtualRatings as OfVirtualRatings,
 )
-from fedrecplus.parts.channel import Channel
-from fedrecplus.parts.encoder import Encoder
-from fedrecplus.parts.model import Model
+from fedrecplus.parts.channel import Channel as Channel
+from fedrecplus.parts.encoder import Encoder as Encoder
+from fedrecplus.parts.model import Model as Model
 from fedrecplus.parts.part import (
-    Part,
-    S,
-    built_in,
-    choices,
+    Part as Part,
+    S as S,
+    built_in as built_in,
+    choices as choices,
     classes_in,
     import_outside,
-    is_outside,
-    part_class,
-    summary_of,
+    is_outside as is_outside,
+    part_class as part_class,
+    summary_of as summary_of,
 )
-from fedrecplus.parts.privacy import Mechanism
-from fedrecplus.parts.pseudo_items import PseudoItems
+from fedrecplus.parts.privacy import Mechanism as Mechanism
+from fedrecplus.parts.pseudo_items import PseudoItems as PseudoItems
 from fedrecplus.parts.recency import (
-    DECAYS,
-    LONG_AGO,
-    MOMENT,
-    VALIDATED,
-    recency_weights,
+    DECAYS as DECAYS,
+    LONG_AGO as LONG_AGO,
+    MOMENT as MOMENT,
+    VALIDATED as VALIDATED,
+    recency_weights as recency_weights,
 )
-from fedrecplus.parts.server_optimizer import ServerOptimizer
-from fedrecplus.parts.similarity import similarity_matrix, unit_rows
-from fedrecplus.parts.tree import hidden_leaves, unpack
-from fedrecplus.parts.virtual_ratings import VirtualRatings
-
-__all__ = [
-    "DECAYS",
-    "KINDS",
-    "LONG_AGO",
-    "MOMENT",
-    "VALIDATED",
-    "Aggregation",
-    "Channel",
-    "Encoder",
-    "Mechanism",
-    "Model",
-    "OfModel",
-    "OfPseudoItems",
-    "OfVirtualRatings",
-    "Part",
-    "PseudoItems",
-    "S",
-    "ServerOptimizer",
-    "VirtualRatings",
-    "built_in",
-    "choices",
-    "hidden_leaves",
-    "is_outside",
-    "kinds_of",
-    "part_class",
-    "recency_weights",
-    "similarity_matrix",
-    "summary_of",
-    "unit_rows",
-    "unpack",
-]
+from fedrecplus.parts.server_optimizer import ServerOptimizer as ServerOptimizer
+from fedrecplus.parts.similarity import similarity_matrix as similarity_matrix, unit_rows as unit_rows
+from fedrecplus.parts.tree import hidden_leaves as hidden_leaves, unpack as unpack
+from fedrecplus.parts.virtual_ratings import VirtualRatings as VirtualRatings
 
 KINDS: dict[str, type[Part[Any]]] = {
     kind.kind: kind

@@ -9,21 +9,14 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.parts.aggregation._covariance import check_full, update_covariance, update_variance
+from fedrecplus.parts.aggregation._covariance import (
+    check_full as check_full,
+    update_covariance as update_covariance,
+    update_variance as update_variance,
+)
 from fedrecplus.parts.part import Part, S
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, Settings, text
-
-__all__ = [
-    "Aggregation",
-    "ByDistance",
-    "RobustAggregation",
-    "WeightSettings",
-    "WeightedAggregation",
-    "check_full",
-    "update_covariance",
-    "update_variance",
-]
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]

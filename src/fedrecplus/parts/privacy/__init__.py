@@ -6,37 +6,31 @@ from abc import abstractmethod
 from typing import Any, ClassVar, TypeVar
 
 from fedrecplus.parts.part import Part, S
-from fedrecplus.parts.privacy._accounting import NEIGHBOURING, ZERO_OUT, Release, ReleasePlan, epsilon_of, planned
-from fedrecplus.parts.privacy._budget import CLIPPED_SHARE, Array, BudgetSettings
-from fedrecplus.parts.privacy._checks import check_claim, check_delta
-from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, os_words, seeded_gaussian, seeded_words
-from fedrecplus.parts.privacy._statistics import Figures, contribution, figures, sensitivity
-from fedrecplus.parts.privacy._tuned import tuned_for_budget
+from fedrecplus.parts.privacy._accounting import (
+    NEIGHBOURING as NEIGHBOURING,
+    ZERO_OUT as ZERO_OUT,
+    Release as Release,
+    ReleasePlan as ReleasePlan,
+    epsilon_of as epsilon_of,
+    planned as planned,
+)
+from fedrecplus.parts.privacy._budget import CLIPPED_SHARE as CLIPPED_SHARE, Array, BudgetSettings
+from fedrecplus.parts.privacy._checks import check_claim, check_delta as check_delta
+from fedrecplus.parts.privacy._noise import (
+    Words as Words,
+    discrete_gaussian as discrete_gaussian,
+    os_words as os_words,
+    seeded_gaussian as seeded_gaussian,
+    seeded_words as seeded_words,
+)
+from fedrecplus.parts.privacy._statistics import (
+    contribution as contribution,
+    figures as figures,
+    sensitivity as sensitivity,
+)
+from fedrecplus.parts.privacy._tuned import tuned_for_budget as tuned_for_budget
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import Key
-
-__all__ = [
-    "CLIPPED_SHARE",
-    "NEIGHBOURING",
-    "ZERO_OUT",
-    "BudgetMechanism",
-    "Figures",
-    "Mechanism",
-    "Release",
-    "ReleasePlan",
-    "Words",
-    "check_delta",
-    "contribution",
-    "discrete_gaussian",
-    "epsilon_of",
-    "figures",
-    "os_words",
-    "planned",
-    "seeded_gaussian",
-    "seeded_words",
-    "sensitivity",
-    "tuned_for_budget",
-]
 
 B = TypeVar("B", bound=BudgetSettings)
 

@@ -11,16 +11,14 @@ from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.part import Part
 from fedrecplus.parts.virtual_ratings._scale import (
-    Array,
-    FillSettings,
-    Items,
-    Predict,
-    kept_round,
-    put_on_scale,
+    Array as Array,
+    FillSettings as FillSettings,
+    Items as Items,
+    Predict as Predict,
+    kept_round as kept_round,
+    put_on_scale as put_on_scale,
 )
 from fedrecplus.protocol import Broadcast
-
-__all__ = ["Array", "FillSettings", "Items", "Predict", "VirtualRatings", "kept_round", "put_on_scale"]
 
 F = TypeVar("F", bound=FillSettings)
 
