@@ -12,19 +12,10 @@ import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign
 from fedrecplus.errors import UserError
+from fedrecplus.experiments import BENCHMARKS, benchmark_named, published_for, systems, task_of
 from fedrecplus.experiments.baselines import ease, ease_by_recency, ials, recent_popularity
-from fedrecplus.experiments.benchmark import (
-    BENCHMARKS,
-    BenchmarkTask,
-    _trained,
-    benchmark_named,
-    published_for,
-    systems,
-    task_of,
-)
-from fedrecplus.training import ranking
-from fedrecplus.training.evaluation import Fallback, Predictor
-from fedrecplus.training.sampled import sampled_ranking
+from fedrecplus.experiments.benchmark import BenchmarkTask, _trained
+from fedrecplus.training import Fallback, Predictor, ranking, sampled_ranking
 from tests.small_data import small_ratings
 from tests.training.test_recency import CONFIG, walks
 

@@ -11,12 +11,10 @@ import pytest
 from fedrecplus.config import assign, preset, presets
 from fedrecplus.data import Ratings, Scale, split
 from fedrecplus.errors import UserError
+from fedrecplus.experiments import tuning_cut
 from fedrecplus.experiments.trivial import bias_only, global_mean
-from fedrecplus.experiments.validation import Cut, tuning_cut
-from fedrecplus.training import Step, train
-from fedrecplus.training.evaluation import Fallback, Predictor, score
-from fedrecplus.training.measures import evaluate, measure
-from fedrecplus.training.running import step_size
+from fedrecplus.experiments.validation import Cut
+from fedrecplus.training import Fallback, Predictor, Step, evaluate, measure, score, step_size, train
 
 OURS = ("fedmf", "fedrec+", "fedrec+private", "fedrec+secure")
 STARS = Scale(1.0, 5.0, 1.0)

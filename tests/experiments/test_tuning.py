@@ -14,9 +14,8 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale, Split, split, validation_cut
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Moment, Trial, parse_dimensions, with_values
-from fedrecplus.experiments.tuning import Tuned, tune
-from fedrecplus.experiments.validation import Objective, evaluations, tuning_cut
+from fedrecplus.experiments import Moment, Objective, Trial, Tuned, parse_dimensions, tune, tuning_cut, with_values
+from fedrecplus.experiments.validation import evaluations
 from fedrecplus.files import locked
 from fedrecplus.training import train
 from tests.small_data import small_ratings

@@ -13,7 +13,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import preset, to_tables
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import family_tables
+from fedrecplus.experiments import family_tables, tuning_cut
 from fedrecplus.experiments.family import (
     CLAIMS,
     FEDREC_PLUS,
@@ -28,7 +28,6 @@ from fedrecplus.experiments.family import (
 )
 from fedrecplus.experiments.family_tuning import RANGES, points, tune_family
 from fedrecplus.experiments.statistics import PairedTest, holm
-from fedrecplus.experiments.validation import tuning_cut
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=60, items=50)

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from fedrecplus.config import preset
-from fedrecplus.data import Scale
-from fedrecplus.data.ratings import Catalogue
+from fedrecplus.data import Catalogue, Scale
 from fedrecplus.files import write_json
 from fedrecplus.protocol import PublicItems
-from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training import SharedModel
 
 GENRES = ("Action", "Animation", "Comedy", "Crime", "Documentary", "Drama", "Horror", "Romance", "Sci-Fi", "Western")
 _SYLLABLES = ("ba", "cor", "del", "fi", "gan", "hol", "is", "jun", "kel", "lo", "mar", "nes", "or", "pel", "qui", "ra")

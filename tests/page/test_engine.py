@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.parts.recency import recency_weights
-from fedrecplus.training import Recommender
-from fedrecplus.training.lists import ListOptions
-from fedrecplus.training.model_files import PrivateParts, SharedModel
+from fedrecplus.parts import recency_weights
+from fedrecplus.training import ListOptions, Recommender, SharedModel
+from fedrecplus.training.model_files import PrivateParts
 from fedrecplus.training.recommender import Person
 from fedrecplus.web.page.build import read_model
 from fedrecplus.web.page.quantise import tables_of, with_tables

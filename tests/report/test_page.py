@@ -13,11 +13,10 @@ import fedrecplus
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import loads
 from fedrecplus.errors import UserError
-from fedrecplus.web.report.build import page, page_of, plotly_js
+from fedrecplus.web.report import gather, page, page_of, renewed, to_markdown
+from fedrecplus.web.report.build import plotly_js
 from fedrecplus.web.report.elements import plot, table
-from fedrecplus.web.report.frontier import to_markdown
-from fedrecplus.web.report.inputs import gather, kind_of, made_of_runs
-from fedrecplus.web.report.marked import renewed
+from fedrecplus.web.report.inputs import kind_of, made_of_runs
 from tests.report.small_report import DATA, small_inputs, typed
 
 SECTIONS = {

@@ -16,9 +16,7 @@ from pathlib import Path
 import httpx
 
 import fedrecplus
-from fedrecplus.web.service.app import ServiceOptions
-from fedrecplus.web.service.run import listen, server_of
-from fedrecplus.web.service.serving import ModelSource
+from fedrecplus.web.service import ModelSource, ServiceOptions, listen, server_of
 from tests.waiting import GIVE_UP
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fedrecplus.training.recommender import Recommender
-from fedrecplus.web.service.app import ServiceOptions
-from fedrecplus.web.service.limits import Limits
+from fedrecplus.training import Recommender
+from fedrecplus.web.service import Limits, ServiceOptions
 from tests.service.running import eventually, in_thread
 from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP

@@ -12,9 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fedrecplus.training.model_files import MODEL
-from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.registry import Registry, finished_model
+from fedrecplus.training import MODEL, Recommender, Registry, finished_model
 from tests.service.running import Service, command, eventually
 from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP

@@ -16,9 +16,7 @@ import pytest
 
 from fedrecplus.cli import serve as serve_module
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.training.lists import ListOptions
-from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.registry import Registry
+from fedrecplus.training import ListOptions, Recommender, Registry
 from fedrecplus.web.page.build import read_model
 from tests.service.running import Service, command
 from tests.training.published_runs import finished_run

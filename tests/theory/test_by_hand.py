@@ -1,4 +1,7 @@
-"""The theory's numbers by plain loops over clients and rows, with constants that no other formula would meet."""
+"""The theory's numbers by plain loops over clients and rows, with constants that no other formula would meet.
+
+And the theorem's conditions, the fit, and what the lemmas say of any numbers.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,9 @@ def test_a_look_is_what_loops_over_clients_find() -> None:
     norms = [float((table**2).sum()) for table in tables]
     assert found.dissimilarity == pytest.approx((sum(norms) / 3, float(np.dot(p, norms))))
     assert found.alpha == pytest.approx(5 / 7)
+    apart = [(1 / 3 - weight) ** 2 for weight in p]
+    assert found.chi_wp == pytest.approx(sum(d / weight for d, weight in zip(apart, p, strict=True)))
+    assert found.chi_pw == pytest.approx(3 * sum(apart))
     scale = [3 / 2, 1.0, 2.0]
     losses = sum(scale[u] * loss for u, loss, rated in zip(rows.client, rows.loss, rows.rated, strict=True) if rated)
     assert found.objective == pytest.approx(losses / 3)
@@ -129,6 +135,28 @@ def test_the_theorem_s_bound_and_its_parts_by_hand() -> None:
     assert found["bound"] == pytest.approx(sum(found[part] for part in found if part != "bound"))
 
 
+def test_small_plain_steps_meet_every_condition() -> None:
+    assert all(condition.holds for condition in conditions(K, SMALL))
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        ("model.learning_rate=0.2", "η_L < 1/(8LK)"),
+        ("server_optimizer.learning_rate=1000", "η ≤ 1/(η_L L)"),
+        ("server_optimizer.rule=momentum", "a plain server step"),
+        ("model.learning_rate_decay=0.9", "constant step sizes"),
+        ("server.cooldown=0.5", "constant step sizes"),
+        ("aggregation.rule=krum", "one weight per client"),
+        ("aggregation.normalise=item", "Σ p_u = 1 over all"),
+        ("cohort.fraction=0.5", "everybody takes part"),
+    ],
+)
+def test_each_condition_is_looked_at(change: str, broken: str) -> None:
+    failed = [condition.what for condition in conditions(K, assign(SMALL, [change])) if not condition.holds]
+    assert broken in failed
+
+
 @pytest.mark.parametrize(
     ("what", "change", "at"),
     [
@@ -163,6 +191,14 @@ def test_a_condition_that_is_met_to_the_last_bit() -> None:
     decays = ["model.learning_rate_decay=0.5", "server.cooldown=0.125"]
     told = next(own for own in conditions(K, assign(SMALL, decays)) if own.what == "constant step sizes")
     assert told.found == "decay 0.5, cooldown 0.125"
+
+
+def test_the_fit_finds_rate_and_floor() -> None:
+    t = [1, 2, 4, 8, 16, 32, 64, 128]
+    found = fit(t, [5.0 / np.sqrt(n) + 2.0 / n + 0.3 for n in t])
+    assert (found.a, found.b, found.c) == pytest.approx((5.0, 2.0, 0.3), rel=1e-6)
+    assert found.r_squared == pytest.approx(1.0)
+    assert found.at([4]) == pytest.approx([3.3])
 
 
 def test_a_fit_that_is_no_perfect_one_explains_a_share_of_the_variance() -> None:
@@ -245,6 +281,16 @@ def test_batches_along_a_direction_by_plain_draws() -> None:
     assert len(above) > 2
 
 
+def test_batches_become_gaussian_at_the_square_root_s_rate() -> None:
+    rng = np.random.default_rng(0)
+    gradient = rng.exponential(size=(600, 2)) ** 2
+    client = np.repeat([0, 1, 2], 200)
+    rows = GradientRows(3, client, np.arange(600), np.ones(600, bool), gradient, np.zeros(600), 600, 1.0)
+    found = lemmas.gaussian(rows, seed=0)
+    assert found["distance"][0] > 4 * found["distance"][-1]
+    assert found["slope"] == pytest.approx(-0.5, abs=0.15)
+
+
 def test_few_clients_few_points_and_gradients_without_spread_are_no_fault() -> None:
     """Two clients: one of them; a gradient that is the same in every row is at distance one, whatever the batch."""
     even = GradientRows(2, np.array([0, 1, 1]), np.arange(3), np.ones(3, bool), np.zeros((3, 2)), np.zeros(3), 3, 1.0)
@@ -294,6 +340,27 @@ def test_the_wasserstein_bound_by_dense_tables() -> None:
             "uniform": sum(W) / m,
         }
     )
+
+
+def uploads(deviation: float) -> list[Upload]:
+    rng = np.random.default_rng(4)
+    common = rng.normal(size=(6, 2))
+    return [Upload(n, np.arange(6), common + deviation * rng.normal(size=(6, 2))) for n in range(8)]
+
+
+@pytest.mark.parametrize("deviation", [0.1, 1.0, 5.0])
+def test_the_best_weights_make_the_wasserstein_bound_smallest(deviation: float) -> None:
+    p = np.random.default_rng(5).dirichlet(np.ones(8))
+    found = lemmas.wasserstein_bound(uploads(deviation), p, (6, 2), batch_size=1)
+    assert found["best"] <= min(found["bound"], found["uniform"]) + 1e-12
+
+
+def test_the_wasserstein_bound_holds_where_clients_differ_much_and_fails_where_they_agree() -> None:
+    """Independent clients that all have the global distribution are at no distance from it, but their mean has less
+    variance than any of them, so it is."""
+    p = np.full(8, 1 / 8)
+    assert lemmas.wasserstein_bound(uploads(5.0), p, (6, 2), batch_size=1)["ratio"] <= 1.0
+    assert lemmas.wasserstein_bound(uploads(0.01), p, (6, 2), batch_size=1)["ratio"] > 1.0
 
 
 def test_lemma_2_and_3_at_the_look_that_comes_nearest() -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.scale import Scale
-from fedrecplus.data.splits import split
-from fedrecplus.training import evaluation
-from fedrecplus.training.evaluation import Fallback, Predictor, errors_of, score
+from fedrecplus.data import Ratings, Scale, split
+from fedrecplus.training import Fallback, Predictor, errors_of, evaluation, score
 from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import rank
 from tests.small_data import small_ratings

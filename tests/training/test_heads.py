@@ -9,11 +9,10 @@ import pytest
 
 import fedrecplus as fr
 from fedrecplus.config import assign, preset
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
 from fedrecplus.engines import engine_of, prepare, rounds
-from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of
+from fedrecplus.training import Fallback, errors_of, predictor_of, train
 from fedrecplus.training.heads import HeldBack, kept_back, surely_best
-from fedrecplus.training.loop import train
 
 SMALL = ("model.factors=3", "model.interaction_factors=4", "server.rounds=4", "channel.least_cohort=5")
 

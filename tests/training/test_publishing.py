@@ -11,16 +11,15 @@ import pytest
 
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
 from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import PublicItems
-from fedrecplus.training.model_files import MODEL, SharedModel
+from fedrecplus.training import MODEL, Registry, RunFolder, SharedModel, finished_model
 from fedrecplus.training.publishing import FEWEST_RATERS, published_model
-from fedrecplus.training.registry import PUBLISHED, Registry, finished_model
-from fedrecplus.training.run_folder import RunFolder
-from fedrecplus.web.page.build import build_site
-from fedrecplus.web.service.serving import ModelSource
+from fedrecplus.training.registry import PUBLISHED
+from fedrecplus.web.page import build_site
+from fedrecplus.web.service import ModelSource
 from tests.small_data import small_ratings
 
 SEED = 7_654_321

@@ -10,12 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fedrecplus as fr
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.scale import Scale
-from fedrecplus.data.splits import split
+from fedrecplus.data import Ratings, Scale, split
 from fedrecplus.errors import UserError
-from fedrecplus.training import ranking
-from fedrecplus.training.evaluation import Fallback, Predictor
+from fedrecplus.training import Fallback, Predictor, ranking
 from fedrecplus.training.model_files import PrivateParts
 from fedrecplus.training.ranking import lists_of, measure_named, rank, top, top_lists
 from tests.small_data import small_ratings

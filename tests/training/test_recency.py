@@ -15,12 +15,11 @@ import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.data import FileOptions
-from fedrecplus.data.files.read import ratings_of_frame
+from fedrecplus.data.files import ratings_of_frame
 from fedrecplus.errors import UserError
+from fedrecplus.parts import recency_weights
 from fedrecplus.parts.model import ials
-from fedrecplus.parts.recency import recency_weights
-from fedrecplus.training import Recommender
-from fedrecplus.training.lists import ListOptions
+from fedrecplus.training import ListOptions, Recommender
 from fedrecplus.training.recency import asks_what_is_next, comes_after
 
 GROUPS, OF_GROUP, PEOPLE, STAY = 8, 9, 60, 5

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.config import assign, preset
-from fedrecplus.data.splits import split
+from fedrecplus.data import split
 from fedrecplus.errors import UserError
-from fedrecplus.training import train
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training import RunFolder, train
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import assign, load_config, preset
-from fedrecplus.data.splits import split
+from fedrecplus.data import split
 from fedrecplus.errors import UserError
-from fedrecplus.training import Recommender, Step, train
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training import Recommender, RunFolder, Step, train
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)

@@ -11,14 +11,12 @@ import pytest
 
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.data.adding import added
+from fedrecplus.data import added
 from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of
+from fedrecplus.training import Fallback, RunFolder, SharedModel, continued, errors_of, predictor_of
 from fedrecplus.training.heads import HeldBack
-from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.run_folder import RunFolder
-from fedrecplus.training.warm_start import Earlier, continued
+from fedrecplus.training.warm_start import Earlier
 
 RATINGS, TEST = fr.split(fr.load("synthetic:clients=300,items=40,ratings_per_client=20,noise=0.2,factors=2"), 0)
 NEW = RATINGS.item_ids[[0, 3, 11]]
