@@ -5,6 +5,7 @@ from fedrecplus.config.change import (
     assign as assign,
     change as change,
     describe as describe,
+    flat as flat,
     from_tables as from_tables,
     settings_in as settings_in,
     to_tables as to_tables,

@@ -181,6 +181,19 @@ def to_tables(config: Config) -> dict[str, Any]:
     return tables
 
 
+def flat(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of plain tables by their dotted names.
+
+    >>> flat(to_tables(Config()))["model.rule"]
+    'mf'
+    """
+    by_path: dict[str, Any] = {}
+    for name, value in tables.items():
+        inner = {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, Mapping) else {name: value}
+        by_path |= inner
+    return by_path
+
+
 def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
     """(section, rule, setting) of every setting there is; the rule is empty outside parts.
 

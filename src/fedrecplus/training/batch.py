@@ -12,7 +12,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.training.evaluation import Fallback, Predictor, client_means
 from fedrecplus.training.lists import ListOptions, columns_of
 from fedrecplus.training.ranking import top
-from fedrecplus.training.recommender import Recommender, numbers_of
+from fedrecplus.training.recommender import Recommender, numbers_of, places_among
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
     evaluations.
     """
     model, parts = recommender.model, recommender.clients
-    people, places = _places(parts.client_ids, users), _places(model.item_ids, items)
+    people, places = places_among(parts.client_ids, np.array(users)), places_among(model.item_ids, np.array(items))
     values, public = model.scale.standardise(model.scale.values(parts.codes)), model.public
     # one more client and item, −1, of whom nothing is known
     fallback = Fallback(
@@ -76,9 +76,3 @@ def similar_items(recommender: Recommender, item: Any, n: int = 10) -> dict[str,
         "similarity": similarity[best].tolist(),
         "title": [titles[one] for one in best],
     }
-
-
-def _places(ids: NDArray[Any], wanted: Sequence[Any]) -> NDArray[np.int64]:
-    """The numbers behind ids, compared as text; -1 for one that isn't there."""
-    places = {str(name): number for number, name in enumerate(ids.tolist())}
-    return np.array([places.get(str(name), -1) for name in wanted], dtype=np.int64)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedrecplus.config import Config, to_tables
+from fedrecplus.config import Config, flat, to_tables
 from fedrecplus.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class MLflow(Callback):
             if self.experiment is not None:
                 self.mlflow.set_experiment(self.experiment)
             self.run = self.mlflow.start_run(run_name=self.run_name or config.algorithm)
-            self.mlflow.log_params(flat_settings(config))
+            self.mlflow.log_params(flat(to_tables(config)))
 
     def metrics(self, number: int, figures: Mapping[str, Any]) -> None:
         """Write a point of each curve."""
@@ -232,7 +232,7 @@ class WandB(Callback):
         """Begin a run there, once."""
         if self.run is None:
             named = {"name": config.algorithm, **self.options}
-            self.run = self.wandb.init(project=self.project, config=flat_settings(config), **named)
+            self.run = self.wandb.init(project=self.project, config=flat(to_tables(config)), **named)
 
     def metrics(self, number: int, figures: Mapping[str, Any]) -> None:
         """Write a point of each curve."""
@@ -247,18 +247,6 @@ class WandB(Callback):
         """End the run there."""
         self.run.finish()
         self.run = None
-
-
-def flat_settings(config: Config) -> dict[str, Any]:
-    """Every setting by its path.
-
-    >>> flat_settings(Config())["model.rule"]
-    'mf'
-    """
-    flat: dict[str, Any] = {}
-    for name, value in to_tables(config).items():
-        flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}
-    return flat
 
 
 def _numbers(figures: Mapping[str, Any]) -> dict[str, float]:

@@ -17,7 +17,7 @@ from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_o
 from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import DEPTHS, LIKED, Lists, lists_of
 from fedrecplus.training.recency import asks_what_is_next
-from fedrecplus.training.recommender import Recommender, places_of
+from fedrecplus.training.recommender import Recommender, places_among
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,8 +152,11 @@ def _aligned(recommender: Recommender, training: Ratings, *, follow: bool) -> tu
     cold. Where test ratings come after all others (``follow``), lists are those of what comes next.
     """
     model, parts = recommender.model, recommender.clients
-    clients, known_clients = _numbers(parts.client_ids, training.client_ids)
-    items, known_items = _numbers(model.item_ids, training.item_ids)
+    clients, items = (
+        places_among(*ids) for ids in ((parts.client_ids, training.client_ids), (model.item_ids, training.item_ids))
+    )
+    known_clients, known_items = clients >= 0, items >= 0
+    clients, items = np.maximum(clients, 0), np.maximum(items, 0)
     X, has_lists = model.X[items], model.config.model.scores_lists
     W = np.zeros((training.clients, model.config.model.weight_count(X.shape[1], len(model.X))))
     Z = np.zeros(W.shape) if has_lists else None
@@ -177,12 +180,3 @@ def _aligned(recommender: Recommender, training: Ratings, *, follow: bool) -> tu
         known_item=fallback.known_item & known_items,
         ranked_item=fallback.ranked_item & known_items,
     )
-
-
-def _numbers(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each wanted id is among the known ones (0 where it isn't), and whether it is there."""
-    if (known.dtype.kind in "iu") != (wanted.dtype.kind in "iu"):
-        known, wanted = known.astype(str), wanted.astype(str)
-    places = places_of(known)
-    numbers = np.array([places.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
-    return np.maximum(numbers, 0), numbers >= 0

@@ -224,6 +224,14 @@ def places_of(ids: NDArray[Any]) -> dict[Any, int]:
     return {name: number for number, name in enumerate(ids.tolist())}
 
 
+def places_among(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each wanted id is among the known ones, as text where not both are numbers; −1 where it isn't."""
+    if not all(ids.dtype.kind in "iu" for ids in (known, wanted)):
+        known, wanted = known.astype(str), wanted.astype(str)
+    places = places_of(known)
+    return np.array([places.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
+
+
 def numbers_of(
     ids: NDArray[Any], wanted: Sequence[Any], kind: str, places: Mapping[Any, int] | None = None
 ) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, dumps, load_config, to_tables
+from fedrecplus.config import Config, dumps, flat, load_config, to_tables
 from fedrecplus.data import Ratings
 from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.engines import RoundReport, SimulationState
@@ -141,7 +141,10 @@ class RunFolder:
         """Refuse to go on with other settings or other data than the run began with."""
         began = load_config(self.path / CONFIG, [chosen.rule for chosen in config.choices])
         if began != config:
-            changed = ", ".join(_differences(to_tables(began), to_tables(config)))
+            then, now = (flat(to_tables(one)) for one in (began, config))
+            # an option that one of them lacks follows from another rule, which is named
+            apart = [name for name, value in then.items() if name in now and value != now[name]]
+            changed = ", ".join(f"{name}: {then[name]!r} then, {now[name]!r} now" for name in apart)
             raise UserError(
                 f"{self.path} began with other settings ({changed})", "resume with those, or take another --out"
             )
@@ -240,16 +243,3 @@ def fingerprint(training: Ratings, test: Ratings | None) -> str:
     for ids in (training.client_ids, training.item_ids):
         digest.update(ids.tobytes() if ids.dtype.kind in "iu" else json.dumps(ids.tolist()).encode())
     return digest.hexdigest()[:32]
-
-
-def _differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """What both have and differ in: an option that one of them lacks follows from another rule, which is named."""
-    names: list[str] = []
-    for name, value in one.items():
-        if name not in other:
-            continue
-        if isinstance(value, Mapping):
-            names += _differences(value, other[name], f"{prefix}{name}.")
-        elif value != other[name]:
-            names.append(f"{prefix}{name}: {value!r} then, {other[name]!r} now")
-    return names

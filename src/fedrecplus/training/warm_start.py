@@ -19,7 +19,7 @@ from fedrecplus.parts.model import Model
 from fedrecplus.rounds import ServerState, extend_server, neighbouring, plan_of
 from fedrecplus.training.model_files import CLIENTS, PrivateParts, SharedModel
 from fedrecplus.training.privacy import LEDGER, Line, privacy_lines, run_name
-from fedrecplus.training.recommender import Recommender
+from fedrecplus.training.recommender import Recommender, places_among
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
 _SHARE = 5
@@ -97,17 +97,14 @@ class Earlier:
         """Which ratings the model wasn't trained on."""
         assert self.clients is not None
         before, places = self.clients, self.places(ratings.item_ids)
-        numbers = {str(name): number for number, name in enumerate(before.client_ids.tolist())}
-        who = np.array([numbers.get(str(name), -1) for name in ratings.client_ids.tolist()], dtype=np.int64)
-        count = len(self.model.item_ids)
+        who, count = places_among(before.client_ids, ratings.client_ids), len(self.model.item_ids)
         known = np.repeat(np.arange(len(before.client_ids)), np.diff(before.indptr)) * count + before.items
         client, item = who[ratings.client_of_rating], places[ratings.items]
         return np.asarray((client < 0) | (item < 0) | ~np.isin(client * count + item, known))
 
     def places(self, item_ids: NDArray[Any]) -> NDArray[np.int64]:
         """Where each item is in the earlier model, by id; -1 for a new one."""
-        places = {str(name): number for number, name in enumerate(self.model.item_ids.tolist())}
-        numbers = np.array([places.get(str(name), -1) for name in item_ids.tolist()], dtype=np.int64)
+        numbers = places_among(self.model.item_ids, item_ids)
         if not (numbers >= 0).any():
             examples = [", ".join(map(str, ids[:3].tolist())) for ids in (self.model.item_ids, item_ids)]
             raise UserError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.audit.attacks import KNOWINGS
-from fedrecplus.config import Config
+from fedrecplus.config import Config, flat
 from fedrecplus.parts import Channel, Mechanism, built_in
 from fedrecplus.parts.channel import SummingChannel
 
@@ -18,10 +18,10 @@ Tables = Mapping[str, Any]
 Content = Mapping[str, Any]
 """of a JSON file"""
 Identity = tuple[Any, ...]
-_OF_NO_ACCOUNT = ("seed", "engine", "precision", "algorithm")
 _ROUNDS = "server.rounds"
 _SKIPPED = "cryptography"
 """the option of channels by which a simulation leaves it out: its seconds are then those of something else"""
+_OF_NO_ACCOUNT = ("seed", "engine", "precision", "algorithm", f"channel.{_SKIPPED}")
 
 
 @dataclass(frozen=True)
@@ -171,15 +171,13 @@ def _case(identity: Identity, settings: dict[str, Any]) -> Case:
     return Case(dataset, algorithm, channel, rows, protection, settings=settings)
 
 
-def _flat(tables: Tables, before: str = "") -> dict[str, Any]:
+def _flat(tables: Tables) -> dict[str, Any]:
     """Settings by their dotted names; not the seed, how it is evaluated, or what a simulation leaves out."""
-    flat: dict[str, Any] = {}
-    for name, value in sorted(tables.items()):
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{before}{name}.")
-        elif before + name not in _OF_NO_ACCOUNT and not (before == "channel." and name == _SKIPPED):
-            flat[before + name] = tuple(value) if isinstance(value, list) else value
-    return {name: value for name, value in flat.items() if not name.startswith("evaluation.")}
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in sorted(flat(tables).items())
+        if name not in _OF_NO_ACCOUNT and not name.startswith("evaluation.")
+    }
 
 
 def _tell_apart(cases: Sequence[Case]) -> None:

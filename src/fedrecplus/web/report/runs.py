@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fedrecplus.config import flat
 from fedrecplus.experiments import fold_mean
 from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, trace, unique
 from fedrecplus.web.report.inputs import fold_names, made_of_runs
@@ -62,11 +63,7 @@ def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _settings(run: Run) -> dict[str, Any]:
     """Setting → value, without the seed."""
-    flat: dict[str, Any] = {}
-    for name, value in run["result"]["config"].items():
-        flat |= {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
-    flat.pop("seed", None)
-    return flat
+    return {name: value for name, value in flat(run["result"]["config"]).items() if name != "seed"}
 
 
 def _name(run: Run, others: Sequence[Run]) -> str:
