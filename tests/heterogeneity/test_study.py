@@ -76,7 +76,7 @@ def test_a_step_that_blows_up_is_called_diverged() -> None:
     wild = assign(CONFIG, ["model.learning_rate=50", "server.rounds=20"])
     found = heterogeneity(RATINGS, wild, StudyExtent(("clean",), ("krum",)), workers=1)
     assert verdict(found.cells[1]) == "diverges"
-    assert table(found)[1] == [["uniform", "diverged"], ["krum", "diverged"]]
+    assert table(to_dict(found))[1] == [["uniform", "diverged"], ["krum", "diverged"]]
     assert "clean: every rule diverged." in findings(found)
 
 

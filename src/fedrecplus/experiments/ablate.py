@@ -12,17 +12,18 @@ from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.jobs import (
+    FIGURES,
     JobOutcome,
     Monitor,
     against,
     cross_validation,
+    over_folds,
     require_federation,
     require_ratings,
 )
-from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
+from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.markdown import csv_table, markdown_table
 
-FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round")
 STUDIES: dict[str, tuple[str, ...]] = {
     "pseudo-items": ("pseudo_items.ratio=0.5,1,2,3,5",),
     "two-by-two": ("pseudo_items.rule=random,similar", "aggregation.rule=uniform,wasserstein"),
@@ -145,8 +146,7 @@ def ablate(
 
 
 def _cell(settings: dict[str, Any], own: list[JobOutcome], first: list[JobOutcome]) -> Cell:
-    rows = [outcome.row for outcome in own]
-    return Cell(settings, {name: fold_mean([row[name] for row in rows]) for name in FIGURES}, rows, against(first, own))
+    return Cell(settings, over_folds(own), [outcome.row for outcome in own], against(first, own))
 
 
 def study_of(name: str, config: Config) -> tuple[Config, tuple[str, ...]]:

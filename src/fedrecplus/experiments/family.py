@@ -17,7 +17,7 @@ from typing import Any
 from fedrecplus.config import Config, assign, check, dumps, preset
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation, require_ratings
+from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation, over_folds, require_ratings
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean, holm
 
 _HALF_STEPS = "model.learning_rate=0.4"  # of FedRec's .8: in SVD++ U and O answer the same errors
@@ -28,7 +28,6 @@ STARTS: dict[str, tuple[str, ...]] = {
     "reconstruction": ("fedrec+", "model.rule=reconstruction"),
 }
 """model → the preset whose settings all members share, and changes of it: the paper's model, FedRec's two, and ours"""
-FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round")
 
 _NONE = ("pseudo_items.rule=none",)
 _RANDOM, _SIMILAR = (
@@ -174,7 +173,10 @@ def family(
         tuned is not None,
         folds,
         dumps(start(model, settings)),
-        [_member(name, own[name], outcomes[name]) for name in members],
+        [
+            MemberResult(name, own[name], over_folds(outcomes[name]), [outcome.row for outcome in outcomes[name]])
+            for name in members
+        ],
         _claims(outcomes),
     )
 
@@ -219,11 +221,6 @@ def own_settings(name: str, model: str, tuned: Tuned | None = None, dataset: str
 def shipped_settings() -> Tuned:
     """The settings that ``fedrecplus family tune`` found and that come with the package."""
     return tomllib.loads(files(__package__).joinpath("family.toml").read_text(encoding="utf-8"))
-
-
-def _member(name: str, settings: tuple[str, ...], own: Sequence[JobOutcome]) -> MemberResult:
-    rows = [outcome.row for outcome in own]
-    return MemberResult(name, settings, {figure: fold_mean([row[figure] for row in rows]) for figure in FIGURES}, rows)
 
 
 def _claims(outcomes: dict[str, list[JobOutcome]]) -> list[PaperClaim]:

@@ -89,14 +89,15 @@ def to_dict(study: Study) -> dict[str, Any]:
     }
 
 
-def table(study: Study) -> tuple[list[str], list[list[str]]]:
-    """A row per rule, a column per scenario: RMSE of honest clients, marked where it differs from uniform."""
-    rows = {rule: [rule] for rule in study.rules}
+def table(content: dict[str, Any], corner: str = "rule") -> tuple[list[str], list[list[str]]]:
+    """From the JSON: a row per rule, a column per scenario: RMSE of honest clients, marked where it differs from
+    uniform."""
+    rows = {rule: [rule] for rule in content["rules"]}
     marks = {"helps": " ↓", "harms": " ↑"}
-    for cell in study.cells:
-        rmse = cell.mean()
-        rows[cell.rule].append("diverged" if rmse is None else f"{rmse:.4f}{marks.get(verdict(cell), '')}")
-    return ["rule", *study.scenarios], list(rows.values())
+    for cell in content["cells"]:
+        error = "diverged" if cell["rmse"] is None else f"{cell['rmse']['mean']:.4f}"
+        rows[cell["rule"]].append(error + marks.get(cell["verdict"], ""))
+    return [corner, *content["scenarios"]], list(rows.values())
 
 
 def to_csv(study: Study) -> str:
@@ -112,5 +113,10 @@ def to_csv(study: Study) -> str:
 def to_markdown(study: Study) -> str:
     """The table and what it says."""
     title = f"## heterogeneity: {study.algorithm} on {study.dataset}, RMSE of honest clients"
-    said = "".join(f"- {line}\n" for line in findings(study))
-    return f"{title}\n\n{markdown_table(*table(study))}\n{said}"
+    return f"{title}\n\n{table_and_findings(to_dict(study))}"
+
+
+def table_and_findings(content: dict[str, Any], corner: str = "rule") -> str:
+    """From the JSON, as Markdown."""
+    said = "".join(f"- {line}\n" for line in content["findings"])
+    return f"{markdown_table(*table(content, corner))}\n{said}"

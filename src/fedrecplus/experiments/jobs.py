@@ -17,7 +17,7 @@ from fedrecplus.config import Config
 from fedrecplus.data import Ratings, Split, split
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import OutsideModel, fitted
-from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
+from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
 from fedrecplus.experiments.trivial import TRIVIAL, measured
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import AUTO, Progress, choose, evaluate, silent_progress, train
@@ -126,13 +126,14 @@ def _run(ratings: Ratings, folds: int, split_by: Split, resume: bool, job: Job, 
     """Train and test on one fold."""
     training, test = split(ratings, job.fold, folds, job.config.seed, split_by)
     if job.outside is not None or job.algorithm in TRIVIAL:
-        watch = Stopwatch()
+        watch, nobody = Stopwatch(), np.full(training.clients, np.nan)
         try:
-            return _run_without_rounds(job, training, test)
+            outcome = _run_without_rounds(job, training, test)
         except Exception as error:  # somebody else's code may raise anything, and the others' figures are still wanted
             if job.outside is None:
                 raise
-            return _failed(job, training, f"{type(error).__name__}: {error}", watch)
+            outcome = JobOutcome(job, {"failure": f"{type(error).__name__}: {error}"}, nobody, nobody)
+        return replace(outcome, row=_row_without_rounds(job, training, watch, outcome.row))
     config, about = job.config, {"dataset": ratings.name, "folds": folds, "split": str(split_by)}
     if job.algorithm == AUTO:
         choice = choose(training, config.seed, split_by)
@@ -154,46 +155,35 @@ def _run(ratings: Ratings, folds: int, split_by: Split, resume: bool, job: Job, 
     return JobOutcome(job, row, evaluation.rmse_by_client, evaluation.ndcg_by_client)
 
 
-def _failed(job: Job, training: Ratings, failure: str, watch: Stopwatch) -> JobOutcome:
-    """A row without figures, which says what happened."""
-    costs = ("rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
-    row = {
-        **{"dataset": training.name, "algorithm": job.algorithm, "fold": job.fold, "seed": job.config.seed},
-        **dict.fromkeys(("mae", "rmse", "nmse")),
-        **dict.fromkeys(costs, 0.0),
-        "likes_alone": training.likes_alone,
-        "failure": failure,
-        "groups": {},
-        "ranking": {},
-        "config": {"algorithm": job.algorithm, "seed": job.config.seed},
-        "made": watch.made(job.config.seed),
-    }
-    nobody = np.full(training.clients, np.nan)
-    return JobOutcome(job, row, nobody, nobody)
-
-
 def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
-    watch, started = Stopwatch(), time.perf_counter()
+    started = time.perf_counter()
     predictor = TRIVIAL[job.algorithm](training) if job.outside is None else fitted(job.outside, training)
     seconds = time.perf_counter() - started
     evaluation = measured(predictor, training, test, job.config.evaluation, job.config.seed)
-    row = {
-        "dataset": training.name,
-        "algorithm": job.algorithm,
-        "fold": job.fold,
-        "seed": job.config.seed,
-        **{name: getattr(evaluation, name) for name in ("mae", "rmse", "nmse")},
-        "likes_alone": training.likes_alone and test.likes_alone,
-        "rounds": 0,
-        "seconds": seconds,
-        "bytes_up_per_client_round": 0.0,
-        "bytes_down_per_client_round": 0.0,
-        "groups": evaluation.groups,
-        "ranking": evaluation.ranking,
-        "config": {"algorithm": job.algorithm, "seed": job.config.seed},
-        "made": watch.made(job.config.seed),
-    }
+    figures = {name: getattr(evaluation, name) for name in ("mae", "rmse", "nmse", "groups", "ranking")}
+    row = {**figures, "likes_alone": training.likes_alone and test.likes_alone, "seconds": seconds}
     return JobOutcome(job, row, evaluation.rmse_by_client, evaluation.ndcg_by_client)
+
+
+def _row_without_rounds(job: Job, training: Ratings, watch: Stopwatch, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a result says of a model that is not trained in rounds, with what was found of it."""
+    seed, costs = job.config.seed, ("seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
+    return {
+        **{"dataset": training.name, "algorithm": job.algorithm, "fold": job.fold, "seed": seed},
+        **dict.fromkeys(("mae", "rmse", "nmse")),
+        **{"likes_alone": training.likes_alone, "rounds": 0, **dict.fromkeys(costs, 0.0)},
+        **{"groups": {}, "ranking": {}, **found},
+        **{"config": {"algorithm": job.algorithm, "seed": seed}, "made": watch.made(seed)},
+    }
+
+
+FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round")
+"""that studies of ratings show"""
+
+
+def over_folds(outcomes: Sequence[JobOutcome]) -> dict[str, FoldMean]:
+    """Each figure's mean over the folds."""
+    return {name: fold_mean([outcome.row[name] for outcome in outcomes]) for name in FIGURES}
 
 
 def require_ratings(ratings: Ratings) -> None:

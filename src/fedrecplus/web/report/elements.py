@@ -118,6 +118,30 @@ def plot(
     )
 
 
+NAMES = {"automargin": True, "autorange": "reversed", "type": "category"}
+"""an axis of names, the first on top"""
+
+
+def means(name: str, figures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A trace of means over folds with their spread. Dots, not bars: no zero on the axis hides the differences."""
+    spread = {"type": "data", "array": [each["sd"] for each in figures.values()]}
+    places = [each["mean"] for each in figures.values()]
+    return trace(name, places, list(figures), "markers", error_x=spread, marker={"size": 10})
+
+
+def heatmap(
+    columns: Sequence[str], values: Mapping[str, Sequence[float | None]], form: str, full: float, title: str
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Differences by row and column as numbers on colours, which are full from ``full`` on: traces and layout."""
+    labels = [["" if value is None else f"{value:{form}}" for value in row] for row in values.values()]
+    cells = {
+        "type": "heatmap", "meta": "diverging", "x": columns, "y": list(values), "z": list(values.values()),
+        "text": labels, "texttemplate": "%{text}", "zmid": 0, "zmin": -full, "zmax": full,
+        "hoverongaps": False, "colorbar": {"title": {"text": title}, "thickness": 12},
+    }  # fmt: skip
+    return [cells], {"yaxis": NAMES, "xaxis": {"side": "top", "type": "category", "tickangle": -40}}
+
+
 def unique(names: Sequence[str], form: str) -> list[str]:
     """Names that occur several times, numbered.
 

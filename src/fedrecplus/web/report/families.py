@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedrecplus.experiments import FEDREC, family_tables, fold_mean, published
-from fedrecplus.web.report.elements import Section, bullets, figure_axis, paragraph, plot, table, text, trace
+from fedrecplus.web.report.elements import NAMES, Section, bullets, figure_axis, means, paragraph, plot, table, text
 from fedrecplus.web.report.inputs import made
 
 _PAPER = "FedRec+ paper"
@@ -81,13 +81,6 @@ def _gain(contents: Sequence[dict[str, Any]]) -> str:
         errors = {member["name"]: [row["rmse"] for row in member["rows"]] for member in content["members"]}
         names = [name for name in errors if name != FEDREC and FEDREC in errors]
         changes = [fold_mean([a - b for a, b in zip(errors[n], errors[FEDREC], strict=True)]) for n in names]
-        spread = {"type": "data", "array": [change.sd for change in changes]}
-        means = [change.mean for change in changes]
-        traces.append(
-            trace(family_tables.table_column(content), means, names, "markers", error_x=spread, marker={"size": 10})
-        )
-    layout = {
-        "xaxis": figure_axis(f"RMSE less that of {FEDREC}", zeroline=True),
-        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
-    }
+        traces.append(means(family_tables.table_column(content), dict(zip(names, map(vars, changes), strict=True))))
+    layout = {"xaxis": figure_axis(f"RMSE less that of {FEDREC}", zeroline=True), "yaxis": NAMES}
     return plot(traces, layout, f"Where the gain comes from: RMSE less that of {FEDREC}, mean ± sd over folds.")

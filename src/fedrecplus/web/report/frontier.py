@@ -8,7 +8,7 @@ from typing import Any
 from fedrecplus.audit import ORDER, number, percent
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.cases import Attacked, Case, Content, cases_of
-from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, text, trace
+from fedrecplus.web.report.elements import Section, axis, figure_axis, heatmap, paragraph, plot, table, text, trace
 
 _HEADINGS = (
     "algorithm", "channel, rows", "protection", "RMSE", "NDCG@10", "rounds", "KB up per client", "seconds per round",
@@ -223,16 +223,9 @@ def _gains(cases: Sequence[Case]) -> str:
     if not own:
         return ""
     attacks = _attacks(own)
-    values = [[attacked.gain if (attacked := case.attacks.get(name)) else None for name in attacks] for case in own]
-    labels = [["" if value is None else f"{value:+.3f}" for value in row] for row in values]
-    cells = {
-        "type": "heatmap", "meta": "diverging", "x": attacks, "y": [case.name for case in own], "z": values,
-        "text": labels, "texttemplate": "%{text}", "zmid": 0, "zmin": -_FULL_COLOUR, "zmax": _FULL_COLOUR,
-        "hoverongaps": False, "colorbar": {"title": {"text": "AUC − control"}, "thickness": 12},
-    }  # fmt: skip
-    layout = {
-        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
-        "xaxis": {"side": "top", "type": "category", "tickangle": -40},
+    values = {
+        case.name: [attacked.gain if (attacked := case.attacks.get(name)) else None for name in attacks] for case in own
     }
     caption = "What each attack gains over its control (over chance where none was made): no colour, no gain."
-    return plot([cells], layout, caption, height=130 + 30 * len(own), least_width=_GAINS_WIDTH)
+    drawn = heatmap(attacks, values, "+.3f", _FULL_COLOUR, "AUC − control")
+    return plot(*drawn, caption, height=130 + 30 * len(own), least_width=_GAINS_WIDTH)

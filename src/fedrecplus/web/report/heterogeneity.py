@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, paragraph, plot, table, trace
+from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, heatmap, paragraph, plot, table, trace
 from fedrecplus.web.report.inputs import made
 
 _EPOCHS = "model.local_epochs="
@@ -70,18 +70,9 @@ def _map(grid: _Grid) -> str:
     shown = [rule for rule in grid.rules if rule != "uniform"]
     pairs = [[(grid.value(each, rule), grid.value(each, "uniform")) for each in grid.scenarios] for rule in shown]
     values = [[None if a is None or b is None else a - b for a, b in row] for row in pairs]
-    labels = [["" if value is None else f"{value:+.4f}" for value in row] for row in values]
-    cells = {
-        "type": "heatmap", "meta": "diverging", "x": grid.scenarios, "y": shown, "z": values, "text": labels,
-        "texttemplate": "%{text}", "zmid": 0, "zmin": -_FULL_COLOUR, "zmax": _FULL_COLOUR, "hoverongaps": False,
-        "colorbar": {"title": {"text": "RMSE − uniform"}, "thickness": 12},
-    }  # fmt: skip
-    layout = {
-        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
-        "xaxis": {"side": "top", "type": "category", "tickangle": -40},
-    }
+    drawn = heatmap(grid.scenarios, dict(zip(shown, values, strict=True)), "+.4f", _FULL_COLOUR, "RMSE − uniform")
     caption = "RMSE of honest clients less that under uniform weights: blue is better, orange worse."
-    return plot([cells], layout, caption, height=90 + 34 * len(shown))
+    return plot(*drawn, caption, height=90 + 34 * len(shown))
 
 
 def _drift(content: dict[str, Any], grid: _Grid) -> str:

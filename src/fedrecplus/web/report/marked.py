@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fedrecplus.experiments import FoldMean, Table, family_tables
+from fedrecplus.experiments import FoldMean, Table, family_tables, heterogeneity_tables
 from fedrecplus.experiments.theory import corollary, lemmas, weights_in_words
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.inputs import Found
 from fedrecplus.web.report.verdicts import PAPER_PRESET
 
 _MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n)(?P<text>.*?)(<!-- end -->)", re.S)
-_MARKS = {"helps": " ↓", "harms": " ↑"}
 
 
 def renewed(text: str, inputs: Sequence[Found]) -> str:
@@ -71,13 +70,7 @@ def _figure(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _heterogeneity(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    rows: dict[str, list[str]] = {rule: [rule] for rule in content["rules"]}
-    for cell in content["cells"]:
-        error = "diverged" if cell["rmse"] is None else f"{cell['rmse']['mean']:.4f}"
-        rows[cell["rule"]].append(error + _MARKS.get(cell["verdict"], ""))
-    said = "".join(f"- {line}\n" for line in content["findings"])
-    table = markdown_table(["RMSE", *content["scenarios"]], list(rows.values()))
-    yield f"heterogeneity {content['dataset']}", f"{table}\n{said}"
+    yield f"heterogeneity {content['dataset']}", heterogeneity_tables.table_and_findings(content, "RMSE")
 
 
 def _theory(content: dict[str, Any]) -> Iterator[tuple[str, str]]:

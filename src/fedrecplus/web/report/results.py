@@ -8,16 +8,17 @@ from typing import Any
 from fedrecplus.config import dumps, from_tables
 from fedrecplus.experiments import LIST_NAMES, FoldMean, Published, published
 from fedrecplus.web.report.elements import (
+    NAMES,
     Section,
     bullets,
     details,
     figure_axis,
     mean_sd,
+    means,
     paragraph,
     plot,
     table,
     text,
-    trace,
 )
 from fedrecplus.web.report.inputs import made_of_runs
 
@@ -89,8 +90,7 @@ def _measured(name: str, content: dict[str, Any]) -> list[str]:
     named = {f"config of {row['algorithm']}": row["config"] for row in runs}
     configs = {name: dumps(from_tables(config, source=name)) for name, config in named.items()}
     trivial = [row for row in content.get("trivial", []) if row["dataset"] == name]
-    plots = [_plot(name, ours), _list_plot(name, ours)]
-    blocks = [bullets(_findings(ours)), *plots, made_of_runs([*runs, *trivial], configs)]
+    blocks = [bullets(_findings(ours)), *_plots(name, ours), made_of_runs([*runs, *trivial], configs)]
     results: dict[str, list[dict[str, Any]]] = {row["algorithm"]: [] for row in ours}
     for row in (*trivial, *runs):
         results.setdefault(row["algorithm"], []).append(row)
@@ -151,27 +151,14 @@ def _list_findings(ours: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _list_plot(name: str, ours: Sequence[dict[str, Any]]) -> str:
-    ndcg = _ndcg(ours)
-    if not ndcg:
-        return ""
-    spreads = {"type": "data", "array": [figure["sd"] for figure in ndcg.values()]}
-    means = [figure["mean"] for figure in ndcg.values()]
-    traces = [trace("measured", means, list(ndcg), "markers", error_x=spreads, marker={"size": 10})]
-    layout = {
-        "xaxis": figure_axis("NDCG@10", rangemode="tozero"),
-        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
-    }
-    return plot(traces, layout, f"NDCG@10 on {name}, mean ± sd over folds: more is better.")
-
-
-def _plot(name: str, ours: Sequence[dict[str, Any]]) -> str:
-    """Dots, not bars: these need no zero on the axis, which would hide every difference."""
-    ours = [row for row in ours if row["rmse"]]
-    if not ours:
-        return ""
-    errors, names = [row["rmse"]["mean"] for row in ours], [row["algorithm"] for row in ours]
-    spreads = {"type": "data", "array": [row["rmse"]["sd"] for row in ours]}
-    traces = [trace("measured", errors, names, "markers", error_x=spreads, marker={"size": 10})]
-    layout = {"xaxis": figure_axis("RMSE"), "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"}}
-    return plot(traces, layout, f"RMSE on {name}, mean ± sd over folds.")
+def _plots(name: str, ours: Sequence[dict[str, Any]]) -> list[str]:
+    about = f"on {name}, mean ± sd over folds"
+    shown = [
+        ({row["algorithm"]: row["rmse"] for row in ours if row["rmse"]}, figure_axis("RMSE"), f"RMSE {about}."),
+        (_ndcg(ours), figure_axis("NDCG@10", rangemode="tozero"), f"NDCG@10 {about}: more is better."),
+    ]
+    return [
+        plot([means("measured", figures)], {"xaxis": x_axis, "yaxis": NAMES}, caption)
+        for figures, x_axis, caption in shown
+        if figures
+    ]
