@@ -79,7 +79,7 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
     assert len(found["trials"]) == 20
     assert (found["datasets"], found["fold"], found["share"], found["cut_seeds"]) == (["ratings.csv"], 0, 0.1, [0])
     assert found["search"] == [SEARCH[1], SEARCH[3]]
-    assert f"{found['best']['rmse']:.4f}" in told.out
+    assert f"{found['best']['value']:.4f}" in told.out
     assert "importance" in told.out
     assert "won.db" in told.out
     assert told.err.count("best") == 20
@@ -155,7 +155,7 @@ def test_a_study_of_several_workers_that_is_killed_goes_on(here: Path) -> None:
     assert exit_code_of([*command, "--trials", "6", "--out", "won.toml", "--json", "found.json"]) == 0
     found = json.loads(Path("found.json").read_text())
     assert [trial["number"] for trial in found["trials"]] == list(range(6))
-    assert found["best"]["rmse"] == min(trial["rmse"] for trial in found["trials"] if trial["rmse"])
+    assert found["best"]["value"] == min(trial["value"] for trial in found["trials"] if trial["value"])
     assert to_tables(load_config("won.toml")) == found["config"]
 
 

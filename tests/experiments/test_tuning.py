@@ -59,15 +59,15 @@ def test_the_first_trial_is_the_preset(tuned: Tuned) -> None:
         "server_optimizer.rule": "momentum",
     }
     fitted, held_out = validation_cut(split(RATINGS, 0)[0])
-    assert first.rmse == train(fitted, held_out, START).rmse
+    assert first.value == train(fitted, held_out, START).rmse
 
 
 def test_the_winner_has_the_least_error_and_is_what_was_tried(tuned: Tuned) -> None:
-    assert tuned.best.rmse == min(trial.rmse for trial in tuned.trials if trial.rmse is not None)
+    assert tuned.best.value == min(trial.value for trial in tuned.trials if trial.value is not None)
     assert tuned.leaders(1) == [tuned.best]
     again = list(evaluations(tuning_cut(RATINGS), tuned.config))
-    assert again[-1] == (8, tuned.best.rmse)
-    assert min(again, key=lambda point: point[1]) == (tuned.best.best_round, tuned.best.best_round_rmse)
+    assert again[-1] == (8, tuned.best.value)
+    assert min(again, key=lambda point: point[1]) == (tuned.best.best_round, tuned.best.best_round_value)
 
 
 def test_the_same_seed_gives_the_same_trials(tuned: Tuned) -> None:
@@ -167,7 +167,7 @@ def test_bad_trials_are_pruned_before_their_last_round() -> None:
     found = tune([tuning_cut(RATINGS)], START, dimensions, trials=15, progress=note)
     pruned = [trial for trial in found.trials if trial.state == "pruned"]
     assert pruned
-    assert all(2 <= rounds[trial.number] < 8 and trial.rmse is None for trial in pruned)
+    assert all(2 <= rounds[trial.number] < 8 and trial.value is None for trial in pruned)
 
 
 def test_several_data_sets_count_alike_whatever_their_scale() -> None:
@@ -175,7 +175,7 @@ def test_several_data_sets_count_alike_whatever_their_scale() -> None:
     sets = [tuning_cut(RATINGS), tuning_cut(percent)]
     found = tune(sets, START, DIMENSIONS, trials=2)
     assert set(found.best.by_dataset) == {"small", "percent"}
-    assert found.best.rmse == pytest.approx(np.mean(list(found.best.by_dataset.values())))
+    assert found.best.value == pytest.approx(np.mean(list(found.best.by_dataset.values())))
     on_own_scale = train(sets[1].fitted, sets[1].held_out, START).rmse
     assert found.trials[0].by_dataset["percent"] == pytest.approx(on_own_scale * 4 / 100)
     with pytest.raises(UserError, match="twice"):
@@ -189,7 +189,7 @@ def test_cuts_of_one_data_set_are_averaged_before_data_sets_are() -> None:
     small = [list(evaluations(one, START))[-1][1] for one in cuts[:2]]
     assert small[0] != small[1]
     assert found.best.by_dataset["small"] == pytest.approx(np.mean(small))
-    assert found.best.rmse == pytest.approx((np.mean(small) + found.best.by_dataset["percent"]) / 2)
+    assert found.best.value == pytest.approx((np.mean(small) + found.best.by_dataset["percent"]) / 2)
 
 
 def test_cut_seeds_draw_other_ratings_of_the_same_training_part() -> None:
@@ -229,9 +229,9 @@ def test_trials_side_by_side_have_the_errors_that_they_have_alone(tmp_path: Path
     assert len({tuple(trial.settings.values()) for trial in found.trials}) == 7, "no two processes draw alike"
     for trial in found.trials:
         curve = dict(evaluations(tuning_cut(RATINGS), with_values(START, trial.settings)))
-        assert trial.rmse in (None, curve[8])
+        assert trial.value in (None, curve[8])
         assert trial.best_round is not None
-        assert trial.best_round_rmse == curve[trial.best_round]
+        assert trial.best_round_value == curve[trial.best_round]
 
 
 def test_a_worker_that_dies_is_said_and_the_study_goes_on(tmp_path: Path) -> None:
@@ -278,7 +278,6 @@ def test_a_ranking_measure_is_maximised_and_nothing_of_the_test_fold_is_looked_a
     found = tune([one], START, DIMENSIONS, trials=6, objective="ndcg@5", storage=storage)
     complete = [trial for trial in found.trials if trial.value is not None]
     assert found.best.value == max(trial.value for trial in complete)
-    assert found.best.rmse is None
     assert [trial.value for trial in found.leaders()] == sorted((t.value for t in complete), reverse=True)[:5]
     curve = dict(evaluations(one, found.config, objective=Objective("ndcg@5")))
     assert curve[8] == found.best.value

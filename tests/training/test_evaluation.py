@@ -1,15 +1,15 @@
-"""Errors against counting by hand, the cold, groups, and ranking against a slow ranking."""
+"""Errors against counting by hand, the cold, and groups."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fedrecplus.data import Ratings, Scale, split
+from fedrecplus.data import Scale, split
 from fedrecplus.training import Fallback, Predictor, errors_of, evaluation, score
 from fedrecplus.training.groups import by_group, tail_items
-from fedrecplus.training.ranking import rank
 from tests.small_data import small_ratings
+from tests.training.test_ranking import ratings_of
 
 RATINGS = small_ratings(clients=40)
 TRAINING, TEST = split(RATINGS, 1)
@@ -19,18 +19,9 @@ PREDICTOR = Predictor(
 )
 
 
-def tiny(cells: list[tuple[int, int, float]], scale: Scale, clients: int = 3, items: int = 3) -> Ratings:
-    cells = sorted(cells)
-    counts = np.bincount([c for c, _, _ in cells], minlength=clients)
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    codes = scale.codes(np.array([rating for _, _, rating in cells]))
-    numbers = np.array([item for _, item, _ in cells], np.uint16)
-    return Ratings("tiny", scale, indptr, numbers, codes, np.arange(clients), np.arange(items))
-
-
 @pytest.mark.parametrize("scale", [Scale(1, 5, 1), Scale(0, 100, 1), Scale(0.5, 5, 0.5)])
 def test_errors_are_on_the_data_s_own_scale_and_clipped(scale: Scale) -> None:
-    ends = tiny([(0, 0, scale.low), (1, 1, scale.high)], scale)
+    ends = ratings_of({(0, 0): scale.low, (1, 1): scale.high}, 3, 3, scale)
     known = Fallback.of(ends).knowing_everything()
     far_off = score(ends, lambda clients, _: np.array([-7.0, 9.0]), known)
     assert far_off.rmse == far_off.mae == far_off.nmse == 0
@@ -41,9 +32,8 @@ def test_errors_are_on_the_data_s_own_scale_and_clipped(scale: Scale) -> None:
 
 
 def test_cold_items_get_the_client_s_damped_mean_cold_clients_the_items_and_none_is_dropped() -> None:
-    scale = Scale(1, 5, 1)
-    training = tiny([(0, 0, 2.0), (0, 1, 4.0), (1, 0, 5.0)], scale)
-    test = tiny([(0, 2, 3.0), (2, 0, 4.0), (2, 2, 4.0), (1, 1, 1.0)], scale)
+    training = ratings_of({(0, 0): 2.0, (0, 1): 4.0, (1, 0): 5.0}, 3, 3)
+    test = ratings_of({(0, 2): 3.0, (2, 0): 4.0, (2, 2): 4.0, (1, 1): 1.0}, 3, 3)
     scores = score(test, lambda clients, _: np.full(len(clients), 1.0), Fallback.of(training))
     assert (scores.ratings, scores.cold) == (4, 3)
     mean = 11 / 3
@@ -71,29 +61,3 @@ def test_errors_by_client_add_up() -> None:
     assert groups["worst_tenth"]["rmse"] > scores.rmse
     assert 0 < groups["few_ratings"]["clients"] < TEST.clients
     assert 0 < groups["tail_items"]["ratings"] < len(TEST)
-
-
-def test_ranking_equals_a_slow_ranking() -> None:
-    fallback, popularity = Fallback.of(TRAINING), TRAINING.item_counts()
-    ndcgs, hits, recalls = [], [], []
-    for client in range(TEST.clients):
-        items, ratings = TEST.of(client)
-        liked = set(items[ratings >= 4].tolist())
-        if not liked:
-            continue
-        rated = set(TRAINING.of(client)[0].tolist())
-        predicted = PREDICTOR.predict(np.full(40, client), np.arange(40))
-        predicted[~fallback.known_item] = fallback.client_mean[client]
-        if not fallback.known_client[client]:
-            predicted = popularity.astype(float)
-        order = sorted(set(range(40)) - rated, key=lambda item: (-predicted[item], -popularity[item], item))
-        found = [item in liked for item in order[:10]]
-        ideal = sum(1 / np.log2(place + 2) for place in range(min(len(liked), 10)))
-        ndcgs.append(sum(hit / np.log2(place + 2) for place, hit in enumerate(found)) / ideal)
-        hits.append(any(found))
-        recalls.append(sum(found) / len(liked))
-    figures = rank(TRAINING, TEST, PREDICTOR, fallback)
-    assert figures["clients"] == len(ndcgs)
-    assert figures["ndcg@10"] == pytest.approx(np.mean(ndcgs))
-    assert figures["hr@10"] == pytest.approx(np.mean(hits))
-    assert figures["recall@10"] == pytest.approx(np.mean(recalls))

@@ -68,12 +68,6 @@ def test_evaluation_ranks_by_them_too(with_lists: Recommender) -> None:
     assert abs(run.ranking["popularity@5"] - popularity["popularity@5"]) < 0.05
 
 
-def test_seen_items_are_left_out_unless_they_are_asked_for(plain: Recommender) -> None:
-    rated = set(RATINGS.of(3)[0].tolist())
-    assert not rated & set(named(plain.top_items(3, 40)))
-    assert set(named(plain.top_items(3, 40, exclude_seen=False))) == set(range(40))
-
-
 def test_people_without_ratings_get_a_list_from_every_model(with_lists: Recommender) -> None:
     newcomer = with_lists.fold_in({})
     popularity = RATINGS.item_counts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fedrecplus.config import Config, change, check, settings_in, value_of
@@ -177,20 +177,6 @@ class Trial:
     seconds: float = 0.0
     why: str | None = None
     """why it failed or was pruned"""
-
-    @property
-    def rmse(self) -> float | None:
-        """The value, where it is an RMSE."""
-        return self.value if self.objective == "rmse" else None
-
-    @property
-    def best_round_rmse(self) -> float | None:
-        """The value in the best round, where it is an RMSE."""
-        return self.best_round_value if self.objective == "rmse" else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "rmse": self.rmse, "best_round_rmse": self.best_round_rmse}
 
     @classmethod
     def of(cls, frozen: Any, objective: Objective) -> Trial:

@@ -12,7 +12,7 @@ import itertools
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,9 @@ class Tuned:
         return {
             "algorithm": self.start.algorithm,
             "objective": self.objective.name,
-            "best": self.best.to_dict(),
+            "best": asdict(self.best),
             "importances": self.importances,
-            "trials": [trial.to_dict() for trial in self.trials],
+            "trials": list(map(asdict, self.trials)),
             "start": to_tables(self.start),
             "config": to_tables(self.config),
         }

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         score_of_mean as score_of_mean,
         untrained_scores as untrained_scores,
     )
-    from fedrecplus.training.list_measures import MEASURES as MEASURES
     from fedrecplus.training.lists import (
         ListOptions as ListOptions,
         Price as Price,
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
         privacy_of as privacy_of,
     )
     from fedrecplus.training.publishing import PUBLIC_LIST as PUBLIC_LIST
+    from fedrecplus.training.ranking import MEASURES as MEASURES
     from fedrecplus.training.recommender import Recommender as Recommender
     from fedrecplus.training.registry import (
         PublishedModel as PublishedModel,

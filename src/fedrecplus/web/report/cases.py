@@ -78,22 +78,18 @@ class Case:
 
         An attacker who knows everybody else's ratings is another question, and has a column of its own.
         """
-        known = [
-            (name, attacked)
-            for name, attacked in self.attacks.items()
-            if attacked.auc is not None and not attacked.knowing
-        ]
+        known = [(name, attacked) for name, attacked in self._of_server if attacked.auc is not None]
         return max(known, key=lambda pair: (round(pair[1].gain or 0.0, 3), pair[1].auc or 0.0), default=None)
 
     @property
     def reader(self) -> tuple[str, Attacked] | None:
         """The attack that reads most ratings exactly; None where none tries."""
-        known = [
-            (name, attacked)
-            for name, attacked in self.attacks.items()
-            if attacked.exact is not None and not attacked.knowing
-        ]
+        known = [(name, attacked) for name, attacked in self._of_server if attacked.exact is not None]
         return max(known, key=lambda pair: pair[1].exact or 0.0, default=None)
+
+    @property
+    def _of_server(self) -> list[tuple[str, Attacked]]:
+        return [(name, attacked) for name, attacked in self.attacks.items() if not attacked.knowing]
 
 
 def cases_of(

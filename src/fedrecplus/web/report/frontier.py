@@ -80,24 +80,16 @@ def _line(case: Case) -> list[str]:
     reader, strongest = case.reader, case.strongest
     sent = ", ".join(filter(None, (case.channel, case.rows)))
     costs = [number(case.rmse, 4), number(case.ndcg, 4), *map(_amount, (case.rounds, case.kb, case.seconds))]
-    read = "–" if reader is None else _with(percent(reader[1].exact), _percent_or_none(reader[1].exact_control))
+    read = "–" if reader is None else _with(percent, reader[1].exact, reader[1].exact_control)
     if strongest is None:
         return [case.algorithm, sent, case.protection, *costs, read, "–", "–", "–"]
     name, attacked = strongest
-    cells = [name, _with(number(attacked.auc), _number_or_none(attacked.control)), number(attacked.worst_tenth)]
+    cells = [name, _with(number, attacked.auc, attacked.control), number(attacked.worst_tenth)]
     return [case.algorithm, sent, case.protection, *costs, read, *cells]
 
 
-def _with(figure: str, control: str | None) -> str:
-    return figure if control is None else f"{figure} ({control})"
-
-
-def _number_or_none(value: float | None) -> str | None:
-    return None if value is None else number(value)
-
-
-def _percent_or_none(value: float | None) -> str | None:
-    return None if value is None else percent(value)
+def _with(shown: Callable[[float | None], str], figure: float | None, control: float | None) -> str:
+    return shown(figure) if control is None else f"{shown(figure)} ({shown(control)})"
 
 
 def _amount(value: float | None) -> str:
@@ -127,7 +119,7 @@ def _attacks(cases: Sequence[Case]) -> list[str]:
 def _figures(attacked: Attacked | None) -> str:
     if attacked is None or attacked.auc is None:
         return "–"
-    return f"{_with(number(attacked.auc), _number_or_none(attacked.control))} / {number(attacked.worst_tenth)}"
+    return f"{_with(number, attacked.auc, attacked.control)} / {number(attacked.worst_tenth)}"
 
 
 def _panels(cases: Sequence[Case]) -> str:
