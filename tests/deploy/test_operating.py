@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -22,19 +23,21 @@ from sqlalchemy import update
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.http.metrics import text_of
-from fedrecplus.deploy.node import Invitation
+from fedrecplus.deploy.node import Invitation, ServerConnection, fetch_log, read_heads, trust
 from fedrecplus.deploy.operate import upkeep
-from fedrecplus.deploy.operate.certificates import CA, names_of
+from fedrecplus.deploy.operate.certificates import CA, make_server_certificates, names_of
 from fedrecplus.deploy.operate.homes import ServerHome
 from fedrecplus.deploy.operate.processes import server_port
 from fedrecplus.deploy.operate.upkeep import back_up, look_over, restore
 from fedrecplus.deploy.server import Database, Lease, LeaseLost, figures_of, journal_of
-from fedrecplus.deploy.server.schema import metadata, runs
+from fedrecplus.deploy.server.schema import leases, metadata, runs
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_private
 from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config, stored
+from tests.deploy.running import Running
 from tests.small_data import small_ratings
+from tests.waiting import wait_until
 
 
 def a_home(path: Path) -> ServerHome:
@@ -59,6 +62,99 @@ def test_an_address_of_no_database_is_an_error_in_words(tmp_path: Path, capsys: 
     assert "check the address" in said
     assert "secret-word" not in said
     assert exit_code_of(["server", "up", "--host", "0.0.0.0", "--insecure", "--home", str(tmp_path / "h")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["server", "up", "--port", "99999"], "1<=x<=65535"),
+        (["server", "up", "--host", "192.0.2.1"], "that this machine has"),
+        (["server", "up", "--name", "fünf.example"], "no name of a machine"),
+        (["server", "up", "--home", "FILE/x"], "FILE"),
+        (["server", "restore", "COPY", "--home", "FILE/x"], "FILE is a file"),
+        (["node", "key", "--home", "FILE/x"], "FILE is a file"),
+        (["deploy", "run", "--out", "r", "--items", "FILE", "--algorithm", "fedrec"], "make a catalogue"),
+        (["deploy", "witness", "127.0.0.1:1", "--task", "ab", "--insecure"], "doesn't answer"),
+    ],
+)
+def test_wrong_settings_are_answered_in_words(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("FILE").write_text("no folder")
+    home = a_home(tmp_path / "home")
+    if "COPY" in words:
+        back_up(home, Path("COPY"))
+    place = [] if "--home" in words or words[1] == "witness" else ["--home", str(home.path)]
+    port = ["--port", str(server_port())] if words[1] == "up" and "--port" not in words else []
+    assert exit_code_of([*words, *place, *port]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a b", "", "x/y", "-:-"])
+def test_names_that_no_machine_has_get_no_certificate(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no name of a machine"):
+        make_server_certificates(tmp_path / "certificates", [name])
+    assert not any((tmp_path / "certificates").iterdir())
+
+
+def test_a_start_that_failed_or_came_second_leaves_the_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = a_home(tmp_path / "home")
+    up = ["server", "up", "--home", str(home.path), "--port", str(server_port())]
+    assert exit_code_of([*up, "--database", "postgresql+psycopg://me@127.0.0.1:1/x"]) == 2
+    with home.in_use(), home.listening():
+        assert exit_code_of([*up[:-1], str(home.port)]) == 2
+    assert "works on the server in" in capsys.readouterr().err
+    assert ServerHome.load(home.path) == home
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "commands", "said"),
+    [
+        ("server.json", '{"port": "x"}', ["status", "nodes"], "no server's home"),
+        ("server.db", None, ["nodes", "backup", "invite"], ""),
+        ("server.db", "no database, but a text of some length" * 9, ["nodes", "backup", "invite"], "not a database"),
+        ("certificates/ca.key", "no key", ["renew"], "put them back"),
+        ("certificates/ca.crt", "no certificate", ["renew", "invite"], "back from a backup"),
+        ("certificates/ca.crt", None, ["up"], "ca.crt is missing"),
+    ],
+)
+def test_a_damaged_home_is_answered_in_words(
+    file: str, content: str | None, commands: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = a_home(tmp_path / "home")
+    home.database.close()
+    for name in (file, "server.db-wal", "server.db-shm")[: 3 if file == "server.db" else 1]:
+        (home.path / name).unlink(missing_ok=True)
+    if content is not None:
+        write_private(home.path / file, content.encode())
+    for command in commands:
+        words = {"backup": [str(tmp_path / "copy")], "up": ["--port", str(home.port)], "invite": ["--no-qr"]}
+        capsys.readouterr()
+        assert exit_code_of(["server", command, *words.get(command, []), "--home", str(home.path)]) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "copy").exists()
+    if file.startswith("server.db"):
+        assert not all(finding.good for finding in look_over(home))
+
+
+def test_tables_of_a_later_version_are_refused(tmp_path: Path) -> None:
+    home = a_home(tmp_path / "home")
+    with home.database.changing() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(UserError, match="later fedrecplus"):
+        home.prepare([])
+
+
+def test_a_witness_is_told_in_words_what_a_server_has_not(tmp_path: Path) -> None:
+    with Running(tmp_path / "home") as server:
+        connection = ServerConnection("127.0.0.1", server.home.port, trust(server.ca))
+        with pytest.raises(UserError, match="no such task"):
+            fetch_log(connection, "ab" * 32)
+    with pytest.raises(UserError, match="heads"):
+        read_heads(tmp_path / "nowhere.jsonl")
 
 
 def test_without_the_servers_packages_the_extra_is_named() -> None:
@@ -90,6 +186,22 @@ def test_one_holds_the_lease_and_an_earlier_holder_writes_nothing(tmp_path: Path
     assert slept.book.lines() == []
     CoordinatedRun(second, number).set(progress='{"by": 2}')
     assert slept.progress() == {"by": 2}
+
+
+def test_a_lease_of_a_clock_that_was_ahead_is_over_when_nobody_renews_it(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/x.db")
+    database.upgrade()
+    killed, alive, other = Lease(database, 86_400.0), Lease(database, 0.2), Lease(database, 0.2)
+    assert killed.take()
+    wait_until(other.take)
+    with database.changing() as connection:
+        connection.execute(update(leases).values(until=0.0))
+    assert alive.take()
+    with alive.kept():
+        ends = time.monotonic() + 1.0
+        while time.monotonic() < ends:
+            assert not other.take(), "it is renewed"
+            time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +265,7 @@ def test_a_home_is_its_owners_before_anything_is_restored_into_it(
     monkeypatch.setattr(upkeep, "write_private", watched)
     with pytest.raises(KeyboardInterrupt):
         restore(tmp_path / "copy.tar.gz", tmp_path / "new")
+    assert not (tmp_path / ".new.part").exists(), "a full disk is none the fuller"
     restore(tmp_path / "copy.tar.gz", tmp_path / "new")
     assert seen == {0o700}
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700

@@ -196,3 +196,10 @@ def exit_code_of(arguments: list[str]) -> int:
         # the reader of a pipe has seen enough; keep the interpreter from complaining at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        databases = sys.modules.get("sqlalchemy.exc")  # imported by whatever command uses one
+        if databases is None or not isinstance(error, databases.DBAPIError):
+            raise
+        problem = f"the server's database: {(str(error.orig).splitlines() or [''])[0]}"
+        click.echo(f"error: {printable(problem)}\n  → see `fedrecplus server status`", err=True)
+        return 2

@@ -50,7 +50,7 @@ Home = Annotated[Path, typer.Option(metavar="DIR", help="Where the server keeps 
 @server_app.command()
 def up(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 9092,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 9092,
     name: Annotated[
         list[str] | None, typer.Option("--name", help="Name or address that nodes use; may be repeated.")
     ] = None,
@@ -75,7 +75,7 @@ def up(
       fedrecplus server up --workers 4 --database postgresql+psycopg://fedrec@db/fedrec --insecure
     """
     server = ServerHome(home.expanduser().absolute(), host, port, insecure, (name or [""])[0], database)
-    with terminated_like_interrupted(), server.listening() as listener:
+    with terminated_like_interrupted(), server.in_use(), server.listening() as listener:
         server.prepare(name or [])
         if page:
             write_bundle(server.page)

@@ -86,6 +86,20 @@ class ServerConnection:
                 raise
             return self._request(method, target, body, seconds, longest)
 
+    def ask(self, method: str, target: str, body: bytes = b"", longest: int = _LONGEST, remedy: str = "") -> bytes:
+        """One call by a person, who is told in words why nothing came of it."""
+        where = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        try:
+            return self.call(method, target, body, 30.0, longest)
+        except Rejected as error:
+            raise UserError(f"{where}: {error}", remedy) from None
+        except NoAnswer as error:
+            raise UserError(
+                f"{where} doesn't answer: {error}", "check the network, and that the server is up"
+            ) from None
+        finally:
+            self.close()
+
     def _request(self, method: str, target: str, body: bytes, seconds: float, longest: int) -> bytes:
         headers = self._signer.headers(method, target, body) if self._signer else {}
         try:

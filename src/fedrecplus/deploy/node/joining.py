@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection, trust
+from fedrecplus.deploy.node.connection import ServerConnection, trust
 from fedrecplus.deploy.node.file_names import NODE_KEY
 from fedrecplus.deploy.node.home import CA, MODEL
 from fedrecplus.deploy.node.keys import read_node_key
@@ -70,7 +70,10 @@ class Invitation:
 
 def fingerprint(authority: bytes) -> str:
     """SHA-256 of a certificate in PEM."""
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(authority.decode("ascii"))).hexdigest()
+    try:
+        return hashlib.sha256(ssl.PEM_cert_to_DER_cert(authority.decode("ascii"))).hexdigest()
+    except ValueError:
+        raise UserError("the authority is no certificate", "put ca.crt back from a backup") from None
 
 
 def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
@@ -132,13 +135,4 @@ def _connection(link: Invitation, home: Path) -> ServerConnection:
 def _call(
     link: Invitation, server: ServerConnection, method: str, target: str, body: bytes = b"", longest: int = _LONGEST
 ) -> bytes:
-    try:
-        return server.call(method, target, body, 30.0, longest)
-    except Rejected as error:
-        raise UserError(f"{link.address}: {error}", _AGAIN) from None
-    except NoAnswer as error:
-        raise UserError(
-            f"{link.address} doesn't answer: {error}", "check the network, and that the server is up"
-        ) from None
-    finally:
-        server.close()
+    return server.ask(method, target, body, longest, _AGAIN)

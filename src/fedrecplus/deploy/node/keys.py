@@ -17,16 +17,17 @@ from cryptography.hazmat.primitives.serialization import (
 
 from fedrecplus.deploy.node.file_names import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
-from fedrecplus.files import check_private, write_private
+from fedrecplus.files import check_private, check_writable, write_private, write_text
 
 
 def make_node_key(folder: Path) -> Path:
     """A node's key pair if there is none; returns the public part."""
+    check_writable(folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not (folder / NODE_KEY).exists():
         key = Ed25519PrivateKey.generate()
         public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-        (folder / NODE_PUBLIC).write_bytes(public + b" fedrecplus node\n")
+        write_text(folder / NODE_PUBLIC, f"{public.decode()} fedrecplus node\n")
         write_private(folder / NODE_KEY, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     return folder / NODE_PUBLIC
 

@@ -35,8 +35,12 @@ class ToldLog(msgspec.Struct, frozen=True):
 
 def fetch_log(server: ServerConnection, task: str) -> tuple[LogHead, list[str]]:
     """A task's log from its server, with its entries, of which the first is the task."""
-    told = msgspec.msgpack.decode(server.call("GET", f"/v1/log/{task}"), type=ToldLog)
-    return LogHead(task, split_leaves(told.leaves), told.signature), told.entries
+    content = server.ask("GET", f"/v1/log/{task}", remedy="check the digest: `deploy run` writes it into its folder")
+    try:
+        told = msgspec.msgpack.decode(content, type=ToldLog)
+        return LogHead(task, split_leaves(told.leaves), told.signature), told.entries
+    except (msgspec.MsgspecError, Refusal):
+        raise UserError(f"{server.host}:{server.port} told no log", "check that a fedrecplus server is there") from None
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,11 @@ def witness_key(home: Path) -> str:
 def read_heads(path: Path, key: str = "") -> list[tuple[str, int, str]]:
     """Task, leaves and root of each head in a witness's file; with its ``key``, of those that it has signed."""
     heads = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"{path}: {error}", "give the witness's heads.jsonl") from None
+    for number, text in enumerate(lines, 1):
         try:
             line = json.loads(text)
             head = (str(line["task"]), int(line["size"]), str(line["root"]))

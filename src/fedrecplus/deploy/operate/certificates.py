@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,11 @@ def make_server_certificates(folder: Path, hosts: list[str]) -> None:
     A host that comes later gets a new certificate by the same authority, for all names so far: nodes keep theirs.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for host in hosts:
+        _general_name(host)  # before anything is written
     if not (folder / CA).exists():
+        if (folder / SERVER).exists():  # a new authority would have no part in this certificate, which is in use
+            raise UserError(f"{folder / CA} is missing", "put it back from a backup, or `server renew --authority`")
         key, name = ec.generate_private_key(ec.SECP384R1()), _name("fedrecplus authority")
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         _write_key(folder / _CA_KEY, key)
@@ -77,8 +82,12 @@ def _make_server(folder: Path, hosts: list[str]) -> None:
     if not (folder / _CA_KEY).exists():
         remedy = f"put it back, or put a {SERVER} and {SERVER_KEY} of yours there"
         raise UserError(f"{folder / _CA_KEY} is missing", remedy)
-    authority: Any = serialization.load_pem_private_key((folder / _CA_KEY).read_bytes(), None)
-    issuer = x509.load_pem_x509_certificate((folder / CA).read_bytes()).subject
+    try:
+        authority: Any = serialization.load_pem_private_key((folder / _CA_KEY).read_bytes(), None)
+        issuer = x509.load_pem_x509_certificate((folder / CA).read_bytes()).subject
+    except (OSError, ValueError, TypeError):
+        remedy = "put them back from a backup, or `server renew --authority`"
+        raise UserError(f"{folder / _CA_KEY} and {CA} are no key with its certificate", remedy) from None
     key = ec.generate_private_key(ec.SECP384R1())
     names = [_general_name(host) for host in dict.fromkeys(["localhost", "127.0.0.1", "::1", *hosts])]
     extensions = [
@@ -98,6 +107,8 @@ def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        if not re.fullmatch(r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_-]+)*\.?", host):
+            raise UserError(f"{host!r} is no name of a machine", "write letters abroad as xn--…") from None
         return x509.DNSName(host)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import secrets
@@ -9,6 +10,7 @@ import socket
 import ssl
 import time
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +22,9 @@ from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
 from fedrecplus.deploy.wire import Task
 from fedrecplus.errors import UserError
-from fedrecplus.files import check_private, write_json, write_private
+from fedrecplus.files import check_private, check_writable, locked, write_private
 
-_SETTINGS, DATABASE, TOKEN = "server.json", "server.db", "metrics.token"
+_SETTINGS, _LOCK, DATABASE, TOKEN = "server.json", "server.lock", "server.db", "metrics.token"
 
 _STILL_ENDING, _LOOK = 8.0, 0.1
 """seconds that workers of a server that was killed may hold its port, and between looks"""
@@ -45,7 +47,9 @@ class ServerHome:
     def load(cls, path: Path) -> ServerHome:
         """The server that ``prepare`` made ready here."""
         try:
-            return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
+            home = cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
+            split_address(f"{home.host}:{home.port}")
+            return home
         except (OSError, ValueError, TypeError):
             raise UserError(f"{path} is no server's home", "start one with `fedrecplus server up`") from None
 
@@ -84,21 +88,28 @@ class ServerHome:
         if self.insecure and not is_loopback(self.host):
             remedy = "leave --insecure out, or listen on 127.0.0.1 behind a proxy that has TLS"
             raise UserError(f"--insecure on {self.host} would let everybody read", remedy)
+        check_writable(self.path)
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)
         make_server_certificates(self.certificates, names)
-        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
-        write_json(self.path / _SETTINGS, {**facts, "address": self.address})
-        (self.path / _SETTINGS).chmod(0o600)  # the database's address may have a password
         if not (self.path / TOKEN).exists():
             write_private(self.path / TOKEN, secrets.token_hex(32).encode())
         check_private(self.path / TOKEN, *(self.certificates / name for name in ("ca.key", SERVER_KEY)))
         self.database.check()
         self.database.upgrade()
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
+        settings = {**facts, "address": self.address}  # which may have a password
+        write_private(self.path / _SETTINGS, f"{json.dumps(settings, indent=2)}\n".encode())
         if self.database.is_sqlite:
             for suffix in ("", "-wal", "-shm"):
                 if (file := self.path / f"{DATABASE}{suffix}").exists():
                     file.chmod(0o600)
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Refuse a second server in this folder: each would say in it that nodes are to come to its own port."""
+        with locked(self.path / _LOCK, f"the server in {self.path}", "stop that one first, or give another --home"):
+            yield
 
     @property
     def authority(self) -> bytes:
@@ -129,8 +140,9 @@ class ServerHome:
                 if error.errno == errno.EADDRINUSE and time.monotonic() < end:
                     time.sleep(_LOOK)
                     continue
-                why = f"{self.host}:{self.port}: {error.strerror}"
-                raise UserError(why, "is a server up already? Else choose another --port") from None
+                taken = "is a server up already? Else choose another --port"
+                remedy = taken if error.errno == errno.EADDRINUSE else "give a --host and --port that this machine has"
+                raise UserError(f"{self.host}:{self.port}: {error.strerror}", remedy) from None
             return listener
 
     def is_up(self) -> bool:

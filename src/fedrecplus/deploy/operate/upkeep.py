@@ -21,7 +21,7 @@ from fedrecplus.deploy.server import StoredRun, figures_of
 from fedrecplus.deploy.server.lease import is_held
 from fedrecplus.deploy.server.stored_run import FAILED, QUEUED, RUNNING
 from fedrecplus.errors import UserError
-from fedrecplus.files import check_private, write_private
+from fedrecplus.files import check_private, check_writable, write_private
 
 _KEPT = ("server.json", TOKEN, "certificates")
 _FEW_DAYS, _LITTLE_ROOM = 30.0, 2 * 2**30
@@ -36,6 +36,8 @@ def back_up(server: ServerHome, target: Path) -> None:
     """
     if target.exists():
         raise UserError(f"{target} is there already", "give another name")
+    if server.database.is_sqlite:
+        server.database.check(tables=True)  # else SQLite would make an empty one, and that would be the backup
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive, tempfile.TemporaryDirectory() as folder:
         for name in _KEPT:
@@ -58,11 +60,16 @@ def restore(source: Path, home: Path) -> None:
         raise UserError(f"{home} isn't empty", "move it away first, or give another --home")
     contents, half = _contents(source), home.with_name(f".{home.name}.part")
     shutil.rmtree(half, ignore_errors=True)
+    check_writable(home.parent)
     home.parent.mkdir(parents=True, exist_ok=True)
-    half.mkdir(mode=0o700)
-    for name, content in contents.items():
-        (half / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(half / name, content)
+    try:
+        half.mkdir(mode=0o700)
+        for name, content in contents.items():
+            (half / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(half / name, content)
+    except BaseException:
+        shutil.rmtree(half, ignore_errors=True)
+        raise
     try:
         if home.exists():
             home.rmdir()
@@ -120,7 +127,7 @@ def look_over(server: ServerHome) -> list[Finding]:
     up = server.is_up()
     note(f"the server answers on port {server.port}" if up else "the server doesn't answer", up, "fedrecplus server up")
     try:
-        server.database.check()
+        server.database.check(tables=True)
     except UserError as error:
         note(error.problem, False, error.remedy)
         return findings

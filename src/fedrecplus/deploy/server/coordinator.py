@@ -21,9 +21,9 @@ _LOOK = 0.3
 
 def coordinate(database: Database, ending: threading.Event, seconds: float = SECONDS) -> None:
     """Coordinate whenever nobody else does, until told to end."""
+    lease = Lease(database, seconds)
     while not ending.wait(_LOOK):
         try:
-            lease = Lease(database, seconds)
             if not lease.take():
                 continue
             with lease.kept():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, create_engine, event, make_url
+from sqlalchemy import Connection, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
 from fedrecplus.errors import UserError
@@ -54,20 +54,29 @@ class Database:
         """Make the tables, or bring them to this version's layout; one process at a time."""
         from alembic import command
         from alembic.config import Config
+        from alembic.util import CommandError
 
         settings = Config()
         settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
         settings.attributes["database"] = self
-        command.upgrade(settings, "head")
+        try:
+            command.upgrade(settings, "head")
+        except CommandError as error:
+            raise UserError(f"{self}: {error}", "a later fedrecplus made its tables: install that one") from None
 
-    def check(self) -> None:
-        """Refuse a database that doesn't answer, in words."""
+    def check(self, *, tables: bool = False) -> None:
+        """Refuse a database that doesn't answer, in words; with ``tables`` one that isn't a server's, too."""
         try:
             with self.reading() as connection:
                 connection.exec_driver_sql("SELECT 1")
+                if tables and not inspect(connection).has_table("nodes"):
+                    raise UserError(f"{self} has no server's tables", "restore a backup, or begin by `server up`")
         except DBAPIError as error:
-            where = self.engine.url.render_as_string(hide_password=True)
-            raise UserError(f"{where}: {first_line(error)}", "check the address, and that the database is up") from None
+            remedy = "check the address, and that the database is up"
+            raise UserError(f"{self}: {first_line(error)}", remedy) from None
+
+    def __str__(self) -> str:
+        return self.engine.url.render_as_string(hide_password=True)
 
     def close(self) -> None:
         """Let all connections go."""

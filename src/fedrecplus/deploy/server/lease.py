@@ -38,14 +38,18 @@ class Lease:
         self.database, self.seconds, self.number = database, seconds, 0
         self.holder = f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
         self._ended = threading.Event()
+        self._seen, self._seen_at = (0, 0.0), 0.0
 
     def take(self) -> bool:
-        """Take it where nobody has it, or the last holder's time is up."""
+        """Take it where nobody has it, or the last holder's time is up, or it was long seen to renew nothing.
+
+        The last is for clocks: a holder whose clock was a day ahead would else be waited for until tomorrow.
+        """
         now = time.time()
         try:
             with self.database.changing() as connection:
                 row = connection.execute(select(leases).where(leases.c.name == _NAME).with_for_update()).first()
-                if row is not None and row.until > now:
+                if row is not None and row.until > now and not self._stands_still(int(row.number), float(row.until)):
                     return False
                 number = 1 if row is None else int(row.number) + 1
                 facts = {"holder": self.holder, "number": number, "until": now + self.seconds}
@@ -84,6 +88,12 @@ class Lease:
         query = select(leases.c.number).where(self._own)
         if connection.execute(query.with_for_update() if hold else query).first() is None:
             raise LeaseLost(f"lease {self.number} is over")
+
+    def _stands_still(self, number: int, until: float) -> bool:
+        """Whether nobody renewed it for twice its time, by this process's own clock."""
+        if (number, until) != self._seen:
+            self._seen, self._seen_at = (number, until), time.monotonic()
+        return time.monotonic() - self._seen_at > 2.0 * self.seconds
 
     @property
     def _own(self) -> ColumnElement[bool]:

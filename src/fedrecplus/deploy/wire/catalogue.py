@@ -71,9 +71,10 @@ class ItemCatalogue:
         """Read the file that ``write`` wrote."""
         if not path.is_file():
             raise UserError(f"there is no item catalogue {path}", "make one with `deploy items`")
-        arrays, _ = read_tensors(path)
         try:
-            return cls.of_arrays(arrays)
+            return cls.of_arrays(read_tensors(path)[0])
+        except UserError as error:
+            raise UserError(error.problem, "make a catalogue with `deploy items`") from None
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is no item catalogue: {error}", "make one with `deploy items`") from None
 
