@@ -45,7 +45,8 @@ paper: $(CORE) ## the paper's claims, figure, heterogeneity and theory as runs/p
 	rm -rf $(PAPER)
 	$(PY) -m benchmarks.paper --sets "$(PAPER_SETS)" --out $(PAPER) $(PAPER_FLAGS)
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html --title "The paper, measured" \
-	  --into docs/paper.md --into docs/paper-family.md --into docs/paper-heterogeneity.md --into docs/paper-theory.md
+	  --into docs/paper.md --into docs/paper-family.md --into docs/paper-family-models.md \
+	  --into docs/paper-heterogeneity.md --into docs/paper-theory.md
 
 # Every protection beside the others: error, lists, bytes, seconds, budgets and attacks, as a page and as the tables of
 # the README. benchmarks/frontier.py has the commands, and runs as many at a time as there are cores.

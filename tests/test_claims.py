@@ -20,7 +20,7 @@ def test_every_test_that_is_named_exists(file: str, name: str) -> None:
 
 
 def test_every_claim_names_a_test() -> None:
-    table = [line for line in CLAIMS.splitlines() if line.startswith("| ")][1:]
+    table = [line for line in CLAIMS.splitlines() if line.startswith("| ") and not line.startswith("| claim |")]
     assert len(table) > 5
     assert [line[:60] for line in table if "::" not in line] == []
     assert len(NAMED) == CLAIMS.count("`tests/") - CLAIMS.count("`tests/test_claims.py`")
