@@ -26,6 +26,7 @@ from fedrecplus.deploy.wire import (
     next_state,
     sum_terms,
 )
+from fedrecplus.parts.channel import never_summed
 from fedrecplus.parts.channel._ring import from_bytes
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import broadcast, start_server
@@ -195,7 +196,9 @@ def tables_of_its_own_making(good: Packet) -> dict[str, Packet]:
     u = dice.normal(size=(people, columns))
     statistic = (u.T @ u)[np.triu_indices(columns)]
     weights = people * CATALOGUE.public.popularity / CATALOGUE.public.people
-    sums = as_told(Sums(dice.normal(size=first.V.shape), weights, people, people, statistic=statistic), config)
+    rare = never_summed(CATALOGUE.public, config.channel.settings)
+    total = dice.normal(size=first.V.shape) * ~rare[:, None]
+    sums = as_told(Sums(total, weights, people, people, statistic=statistic), config)
     second = next_state(first, [sums], CATALOGUE.public, config)
     how = {"attach": True, "session": b"n" * 16, "sums": [sums]}
     told = encode_request(str(good.facts["model"]), second, config, CATALOGUE, **how)
@@ -204,6 +207,7 @@ def tables_of_its_own_making(good: Packet) -> dict[str, Packet]:
         return Packet(packet.facts, {**packet.arrays, name: change(packet.arrays[name])})
 
     assert "last_step" in told.arrays
+    assert 0 < np.count_nonzero(rare) < len(rare)
     return {
         "another start": other("V", lambda V: V + 0.5, good),
         "another step before the first": other("last_step", lambda step: step + 0.5, good),
@@ -212,6 +216,7 @@ def tables_of_its_own_making(good: Packet) -> dict[str, Packet]:
         "no sum": Packet(told.facts, {name: one for name, one in told.arrays.items() if not name.startswith("sum.")}),
         "another sum": other("sum.total", lambda total: 3.0 * total),
         "a sum that nobody could make": other("sum.total", lambda total: 1e6 * total),
+        "a sum that moves rows of few raters": other("sum.total", lambda total: total + rare[:, None]),
         "a sum of another table": other("sum.total", lambda total: total[:, :-1].copy()),
         "sums of two groups": Packet(
             told.facts,
