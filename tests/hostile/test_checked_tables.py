@@ -139,6 +139,19 @@ def test_a_false_sum_moves_no_row_of_few_raters(
         assert answer(asked, home.store).facts.get("refusal") == said
 
 
+def test_a_round_that_was_passed_has_no_second_table(tmp_path: Path) -> None:
+    """A sum that nobody unmasks binds nobody: a server could ask for a later round, and then for this one over its V."""
+    config, catalogue = secure_config(rounds=4, channel__fewest_contributors=1), ItemCatalogue.of(RATINGS)
+    home, states = agreed(tmp_path, config, logged=False)[0], [first_state(config, catalogue.public)]
+    nothing = Sums(np.zeros((30, 4)), np.full(30, 2.0), 6.0, 6, statistic=np.zeros(0))
+    for _ in range(2):
+        states.append(next_state(states[-1], [nothing], catalogue.public, config))
+    passed = replace(states[1], V=states[1].V + 0.5)
+    for state, sums, said in ((states[1], [nothing], None), (states[2], [nothing], None), (passed, [nothing], "task")):
+        asked = encode_request(MODEL, state, config, catalogue, attach=True, session=b"s" * 16, sums=sums)
+        assert answer(asked, home.store).facts.get("refusal") == said
+
+
 @pytest.mark.parametrize("honest", [True, False])
 def test_a_node_fetches_the_sum_and_not_the_table_that_it_makes(
     tmp_path: Path, honest: bool, monkeypatch: pytest.MonkeyPatch

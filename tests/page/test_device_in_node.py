@@ -309,6 +309,17 @@ def test_a_false_sum_moves_no_row_of_few_raters_in_a_browser(tmp_path: Path) -> 
     assert run_in_node(tmp_path, OTHER_SUMS, cases) == [1, "task", "task"]
 
 
+def test_a_browser_takes_no_second_table_of_a_round_that_was_passed(tmp_path: Path) -> None:
+    config, begun = demonstration(4), start_server(demonstration(4), CATALOGUE.public)
+
+    def told(number: int) -> str:
+        state = replace(begun, round=number, V=begun.V + 0.5 * number, last_step=0 * begun.V)
+        packet = encode_request("00c0ffee", state, config, CATALOGUE, attach=True)
+        return base64.b64encode(packet.to_bytes()).decode()
+
+    assert run_in_node(tmp_path, OTHER_SUMS, [[told(2), told(2)], [told(2), told(1)]]) == [2, "task"]
+
+
 MISSED = """
 const bytes = (content) => new Uint8Array(Buffer.from(content, 'base64'));
 const requests = given.packets.map((content) => device.requestOf(device.packetOf(bytes(content)), true));

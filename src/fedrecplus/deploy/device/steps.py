@@ -65,11 +65,13 @@ def _due(store: Store, request: Request, catalogue: ItemCatalogue, past: Past | 
     """What the state must be; None where this device has nothing to compute it from."""
     config, task = request.config, request.task
     begun = first_state(config, catalogue.first(task.size).public) if task.first <= 0 else None
-    state = begun if request.round == 0 else load_state(store, request.model) or begun
+    state = load_state(store, request.model) or begun
+    if state is not None and state.round > request.round:  # a second table for it would be bound by nothing
+        raise Refusal("task", f"round {request.round} is asked for, and round {state.round} was answered before")
     if state is None or state.round == request.round:
         return state if state is None else grown_state(state, catalogue.public, config)
     missed = range(state.round, request.round - 1)
-    if state.round > request.round or len(missed) > task.kept or len(state.moments) < config.server_optimizer.MOMENTS:
+    if len(missed) > task.kept or len(state.moments) < config.server_optimizer.MOMENTS:
         kept = f"{len(missed)} rounds were missed, and the server keeps sums of {task.kept}"
         log.warning("round %s: V is taken as the server tells it: %s", request.round, kept)
         return None
