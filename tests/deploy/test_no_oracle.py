@@ -25,6 +25,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.parts.channel import RingLayout
 from fedrecplus.parts.channel.secure.client import SecureClient
+from fedrecplus.parts.channel.secure.client_state import ClientState
 from fedrecplus.parts.channel.secure.messages import Advertisement, unpack
 from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.server_state import ServerOptions
@@ -136,6 +137,16 @@ def test_every_stage_of_a_sum_looks_the_same(what: str, stores: list[Path]) -> N
         for n, reply in said.items():
             server.take(numbers[n], message(reply))
     server.close()
+    assert server.total.weights[-1] == len(stores), "no noise covers how many there are: it must not say who rated"
+
+
+def test_devices_ask_for_as_many_others_whatever_they_have_rated(stores: list[Path]) -> None:
+    """A server that chooses how many it asks would see who refuses that many."""
+    for path in stores:
+        with Store.open(path) as store, store.changing():
+            save_policy(store, Policy(any_task=True))
+        assert "refusal" not in answer(asked(secure_config(channel__demonstration=False)), path).facts
+    assert len({state_at(path).least_cohort for path in stores}) == 1
 
 
 def message(packet: Packet) -> bytes:
@@ -143,5 +154,9 @@ def message(packet: Packet) -> bytes:
 
 
 def layout_at(path: Path) -> RingLayout:
+    return state_at(path).layout
+
+
+def state_at(path: Path) -> ClientState:
     with Store.open(path) as store:
-        return SecureClient.of_bytes(store.value("SELECT state FROM sums")).layout
+        return SecureClient.of_bytes(store.value("SELECT state FROM sums")).state

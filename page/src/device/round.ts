@@ -51,7 +51,7 @@ async function answered(packet: Packet, keeping: Keeping, ratings: Ratings, past
   const contribution = state
     ? await computed(keeping, kept, request, state, catalogue, own, said, noted)
     : countsOf(ratedItems(own, catalogue), request);
-  return advertise(keeping, request, terms, contribution, own.size, noted);
+  return advertise(keeping, request, terms, contribution, noted);
 }
 
 /** Refuse a question of a task that the person hasn't agreed to, and one that is none of its task's. */

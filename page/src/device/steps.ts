@@ -42,8 +42,8 @@ function check(name: string, due: Table, told: Table, round: number): void {
 async function dueState(kept: ServerState | null, request: Request, catalogue: Catalogue, past: Past): Promise<ServerState | null> {
   const { config, task, round } = request;
   const begun = task.first <= 0 ? firstState(config, firstItems(catalogue, task.size).known) : null;
-  const known = kept ?? begun;
-  if (known && known.round > round) throw new Refusal("task", `round ${round} is asked for, and round ${known.round} was answered before`);
+  if (kept && kept.round > round) throw new Refusal("task", `round ${round} is asked for, and round ${kept.round} was answered before`);
+  const known = round === 0 ? begun : (kept ?? begun);
   if (!known || known.round === round) return known && grownState(known, catalogue.known, config);
   const missed = Array.from({ length: round - 1 - known.round }, (_, place) => known.round + place);
   if (missed.length > task.kept || known.moments.length < momentCount(config)) return null;

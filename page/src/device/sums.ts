@@ -5,11 +5,12 @@
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
+import { table } from "../engine/linear";
 import { uniformOf } from "../privacy/noise";
 import * as client from "../secure/client";
 import { groupingOf } from "../secure/groups";
 import { drawing } from "../secure/keys";
-import { encode, vectorBytes, zeros, type Contribution, type RingVector } from "../secure/ring";
+import { encode, vectorBytes, type Contribution, type RingVector } from "../secure/ring";
 import { addShare, encodingOf, leastNodesOf, leastPersonsOf, survivingOf, termsOf, type SumTerms } from "../secure/terms";
 import type { Catalogue } from "../wire/catalogue";
 import { packetHash, Refusal, sizeOf, type Packet } from "../wire/packet";
@@ -32,11 +33,10 @@ export async function checkSum(keeping: Keeping, request: Request, catalogue: Ca
 }
 
 /** Begin a sum with fresh keys, together with what was `noted` of the round. Secrets of this model's earlier sums are deleted. */
-export async function advertise(keeping: Keeping, request: Request, terms: SumTerms, contribution: Contribution | null, ratings: number, noted: readonly Change[]): Promise<Packet> {
+export async function advertise(keeping: Keeping, request: Request, terms: SumTerms, contribution: Contribution | null, noted: readonly Change[]): Promise<Packet> {
   const policy = await keeping.policy();
-  const persons = ratings ? 1 : 0;
   const channel = section(request.config, "channel");
-  const least = Math.max(policy.leastCohort, number(channel, "least_cohort"), leastNodesOf(terms), leastPersonsOf(terms) - persons + 1);
+  const least = Math.max(policy.leastCohort, number(channel, "least_cohort"), leastNodesOf(terms), leastPersonsOf(terms));
   const { state, answer } = client.advertise(client.newClient(sumSession(request), least, survivingOf(terms), groupingOf(request.config, request.task, request.round)));
   const stage: Stage = { model: request.model, round: request.round, session: request.session, name: FIRST };
   const reply = stagePacket(stage, answer, { persons: 1 });
@@ -105,7 +105,9 @@ function vectorOf(contribution: Contribution | null, state: client.ClientState, 
   const nodes = client.cohortOf(state);
   const encoding = encodingOf(terms, persons, nodes);
   const key = new DataView(client.secretOf(state, "rounding").slice().buffer).getBigUint64(0);
-  const vector = contribution ? encode(contribution, encoding, key) : zeros(terms.layout);
+  const weight = terms.noise ? 0 : null; // who has nothing to add is a person in the count: no noise covers that
+  const nothing: Contribution = { items: new Int32Array(0), delta: table(0, terms.layout.columns), statistic: new Float64Array(0), weight };
+  const vector = encode(contribution ?? nothing, encoding, key);
   addShare(terms, vector, encoding, nodes, uniformOf(drawing(client.secretOf(state, "noise"))));
   return vector;
 }

@@ -65,15 +65,16 @@ def _due(store: Store, request: Request, catalogue: ItemCatalogue, past: Past | 
     """What the state must be; None where this device has nothing to compute it from."""
     config, task = request.config, request.task
     begun = first_state(config, catalogue.first(task.size).public) if task.first <= 0 else None
-    state = load_state(store, request.model) or begun
-    if state is not None and state.round > request.round:  # a second table for it would be bound by nothing
-        raise Refusal("task", f"round {request.round} is asked for, and round {state.round} was answered before")
+    kept = load_state(store, request.model)
+    if kept is not None and kept.round > request.round:  # a second table for it would be bound by nothing
+        raise Refusal("task", f"round {request.round} is asked for, and round {kept.round} was answered before")
+    state = begun if request.round == 0 else kept or begun
     if state is None or state.round == request.round:
         return state if state is None else grown_state(state, catalogue.public, config)
     missed = range(state.round, request.round - 1)
     if len(missed) > task.kept or len(state.moments) < config.server_optimizer.MOMENTS:
-        kept = f"{len(missed)} rounds were missed, and the server keeps sums of {task.kept}"
-        log.warning("round %s: V is taken as the server tells it: %s", request.round, kept)
+        why = f"{len(missed)} rounds were missed, and the server keeps sums of {task.kept}"
+        log.warning("round %s: V is taken as the server tells it: %s", request.round, why)
         return None
     if request.sums is None:
         raise Refusal("task", f"round {request.round}: the sum that V was moved by is not told")

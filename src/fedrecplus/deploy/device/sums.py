@@ -42,6 +42,7 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingVector, encode, is_clipped, without_marks, zeros
 from fedrecplus.parts.channel.secure import Refused, SecureClient
+from fedrecplus.protocol import Upload
 from fedrecplus.randomness import subkey
 
 log = logging.getLogger("fedrecplus")
@@ -109,8 +110,8 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
 
 
 def _persons_here(store: Store) -> int:
-    """All who ever rated something: how many know the catalogue's items would tell who has rated one of them."""
-    return sum(bool(ratings) for ratings in store.ratings().values())
+    """All of the store, and its owner at least: how many have rated something would tell of their ratings."""
+    return max(len(store.persons()), 1)
 
 
 def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
@@ -197,13 +198,20 @@ def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int, terms
     if content is None:
         raise Refusal("sum", "what this sum was begun with is gone")
     encoding = terms.encoding(persons, client.cohort, None if layout.whole else client.senders())
-    vector, everybody = zeros(layout, client.rows), map(without_marks, uploads_of(Packet.of_bytes(content)))
-    for number, upload in enumerate(everybody):
+    vector, uploads = zeros(layout, client.rows), [without_marks(one) for one in uploads_of(Packet.of_bytes(content))]
+    nothing = _nothing(layout.columns, None if terms.noise is None else 0.0)
+    others = _persons_here(store) - len(uploads)  # no noise covers the number of persons, so it must not tell who rated
+    for number, upload in enumerate([*uploads, *[nothing] * others]):
         if is_clipped(upload, encoding):
             log.warning("numbers of a person here are clipped to the sum's bounds")
         vector.add(encode(upload, encoding, subkey(client.rounding_key, number)))
     terms.add_share(vector, encoding, client.cohort, client.noise_words())
     return vector
+
+
+def _nothing(columns: int, weight: float | None) -> Upload:
+    """What somebody adds who has rated nothing that the server knows: a person in the count, and zeros."""
+    return Upload(0, np.zeros(0, np.int64), np.zeros((0, columns)), weight)
 
 
 def terms_of(config: Config, catalogue: ItemCatalogue | None, round_number: int, shape: tuple[int, ...]) -> SumTerms:
