@@ -140,7 +140,7 @@ def test_a_false_sum_moves_no_row_of_few_raters(
 
 
 def test_a_round_that_was_passed_has_no_second_table(tmp_path: Path) -> None:
-    """A sum that nobody unmasks binds nobody: a server could ask for a later round, and then for this one over its V."""
+    """Who was asked for the round after it, by a sum that nobody unmasked, takes no V of the server's making for it."""
     config, catalogue = secure_config(rounds=4, channel__fewest_contributors=1), ItemCatalogue.of(RATINGS)
     home, states = agreed(tmp_path, config, logged=False)[0], [first_state(config, catalogue.public)]
     nothing = Sums(np.zeros((30, 4)), np.full(30, 2.0), 6.0, 6, statistic=np.zeros(0))
