@@ -1,8 +1,8 @@
 /** A browser as a device of a server: a file of its own, which only the page of a server loads. */
 export { BrowserDevice } from "./device/device";
-export { checkBudget, checkPolicy, POLICY } from "./device/policy";
+export { checkBudget, POLICY } from "./device/policy";
 export { askedBudget } from "./device/budget";
-export { checkUnchanged, newestTable, scaleText } from "./device/round";
+export { checkOffer, checkUnchanged, newestTable, scaleText } from "./device/round";
 export { sharedModel } from "./device/model";
 export { checkedState } from "./device/steps";
 export { firstState, momentCount, momentsOf, nextState } from "./server/round";

@@ -148,3 +148,14 @@ def test_noise_is_shared_by_as_many_as_the_task_says_and_never_as_the_server_doe
     state = server.state(noised)
     packet = encode_request(MODEL, state, noised, CATALOGUE, attach=True, session=b"s" * 16, task=server.task)
     assert {answer(packet, server.store(node)).facts["refusal"] for node in EVERYBODY} == {"policy"}
+
+
+def test_a_task_says_of_which_tables_the_server_is_believed() -> None:
+    def words(first: int, kept: int) -> str:
+        return "\n".join(Task.of(MODEL, AGREED, CATALOGUE, first=first, kept=kept).words())
+
+    assert "the server's word" in words(first=1, kept=3)
+    assert "misses more than 2 rounds takes the table as the server tells it" in words(first=0, kept=2)
+    for first in (-1, 0):
+        assert "the server's word" not in words(first, kept=3)
+        assert "as the server tells it" not in words(first, kept=3)

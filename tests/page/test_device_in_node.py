@@ -411,6 +411,36 @@ def test_a_model_of_long_ago_goes_on_with_its_own_items_alone(tmp_path: Path) ->
     assert run_in_node(tmp_path, CONTINUED, packets) == [True, "settings"]
 
 
+OFFERED = """
+print(given.map((content) => {
+  const offer = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  try {
+    device.checkOffer(offer, offer.attached, { ...device.POLICY, demonstration: true });
+    return true;
+  } catch (refused) {
+    return refused.kind;
+  }
+}));
+"""
+
+
+def test_what_a_person_reads_is_the_task_that_the_person_agrees_to(tmp_path: Path) -> None:
+    """The page shows the offer's settings and keeps the task's digest: the one must be what the other says."""
+    few = demonstration(3, **NOISED, privacy__epsilon=1.0, privacy__devices=9)
+    bare, other = demonstration(3), replace(CATALOGUE, titles=tuple(f"film {number}" for number in range(40)))
+    packets = []
+    for config, task in (
+        (few, Task.of("00c0ffee", few, CATALOGUE, rounds=9)), (few, Task.of("00c0ffee", bare, CATALOGUE)),
+        (few, Task.of("00c0ffee", few, other)), (few, Task.of("c0ffee00", few, CATALOGUE)),
+        (change(few, "privacy.devices", 0), None),
+    ):  # fmt: skip
+        packet = encode_request(
+            "00c0ffee", start_server(config, CATALOGUE.public), config, CATALOGUE, attach=True, task=task
+        )
+        packets.append(base64.b64encode(packet.to_bytes()).decode())
+    assert run_in_node(tmp_path, OFFERED, packets) == [True, "task", "task", "task", "policy"]
+
+
 def judged(task: Task, config: Config, catalogue: ItemCatalogue) -> bool | str:
     try:
         task.check("00c0ffee", config, 0, catalogue)

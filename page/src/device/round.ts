@@ -4,7 +4,7 @@ import type { Table } from "../engine/linear";
 import type { ServerState } from "../server/round";
 import { statisticsOf } from "../privacy/person";
 import type { Contribution } from "../secure/ring";
-import { statisticsBudget } from "../secure/terms";
+import { statisticsBudget, termsOf } from "../secure/terms";
 import { catalogueOf, firstItems, type Catalogue } from "../wire/catalogue";
 import { Refusal, VERSION, type Packet } from "../wire/packet";
 import { requestDigest, requestOf, rounds, STATISTICS_ROUND, statisticsDigest, type Request } from "../wire/request";
@@ -16,7 +16,8 @@ import { NoAnswer } from "./connection";
 import type { Change } from "./database";
 import { fact, type Keeping, type KeptModel } from "./keeping";
 import type { Past } from "./missed";
-import { checkPolicy } from "./policy";
+import { askedBudget } from "./budget";
+import { checkBudget, checkNoisePolicy, checkPolicy, type Policy } from "./policy";
 import { checkedState } from "./steps";
 import { advertise, answerStage, checkSum } from "./sums";
 
@@ -59,6 +60,14 @@ async function checkAgreed(keeping: Keeping, request: Request, catalogue: Catalo
   const { task } = request;
   if (!(await keeping.tasks()).includes(task.digest)) throw new Refusal("task", `task ${task.digest.slice(0, 16)} is not agreed to here`);
   checkTask(task, request.model, request.config, request.round, catalogue);
+}
+
+/** Refuse an offer that this page would not answer, and one whose settings, which a person reads, are not the task's, which the person agrees to. */
+export function checkOffer(offer: Request, catalogue: Catalogue, policy: Policy): void {
+  checkTask(offer.task, offer.model, offer.config, STATISTICS_ROUND, catalogue);
+  checkPolicy(policy, offer.config, catalogue);
+  checkBudget(policy, askedBudget(offer.config, offer.task.first), 0, 0);
+  checkNoisePolicy(policy, termsOf(offer.config, catalogue, 0, offer.tables["V"]!.shape[1]!));
 }
 
 /** The catalogue that was kept last; null before the first. */

@@ -93,8 +93,7 @@ async function refusalOf({ code, offer, catalogue, device, invitation }: Asked, 
   try {
     const policy = await device.keeping.policy();
     if (invitation?.task && invitation.task !== offer.task.digest) return t("part.other-task");
-    code.checkPolicy({ ...policy, demonstration: policy.demonstration || agreed }, offer.config, catalogue);
-    code.checkBudget(policy, code.askedBudget(offer.config, 0), 0, 0);
+    code.checkOffer(offer, catalogue, { ...policy, demonstration: policy.demonstration || agreed });
     return "";
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -108,15 +107,22 @@ function wordsOf({ code, offer, catalogue, server }: Asked): string[] {
   const { layout } = terms;
   const bytes = (layout.items * layout.columns * layout.bits) / 8;
   const least = Math.max(code.number(code.section(config, "channel"), "least_cohort"), code.leastPersonsOf(terms));
-  const { epsilon } = code.askedBudget(config, 0);
+  const { task } = offer;
+  const [{ epsilon }, counted] = [code.askedBudget(config, 0), code.askedBudget(config, -1).epsilon];
+  const sharing = code.section(config, "privacy").values["devices"] as number;
   const own = new URL(server).origin === location.origin;
-  return [
-    t("part.rounds", { rounds: code.rounds(config), kilobytes: Math.round(bytes / KILO), least }),
-    epsilon ? t("part.noise", { epsilon: rounded(epsilon) }) : t("part.no-noise"),
-    t(own ? "part.from-server" : "part.from-elsewhere", { server: new URL(server).host }),
-    ...(offer.task.growth > 0 ? [t("part.growth", { most: Math.floor(offer.task.growth * offer.task.size + 1e-9) })] : []),
-    t("part.keeps"),
+  const asked: [boolean, string][] = [
+    [true, t("part.rounds", { rounds: task.rounds, kilobytes: Math.round(bytes / KILO), least })],
+    [true, epsilon ? t("part.noise", { epsilon: rounded(epsilon), devices: sharing }) : t("part.no-noise")],
+    [!epsilon && task.first < 0, t("part.counted", { epsilon: rounded(counted) })],
+    [true, t(own ? "part.from-server" : "part.from-elsewhere", { server: new URL(server).host })],
+    [task.first > 0, t("part.begun")],
+    [task.kept < task.rounds, t("part.kept", { kept: task.kept })],
+    [!task.log, t("part.no-log")],
+    [task.growth > 0, t("part.growth", { most: Math.floor(task.growth * task.size + 1e-9) })],
+    [true, t("part.keeps")],
   ];
+  return asked.flatMap(([holds, words]) => (holds ? [words] : []));
 }
 
 function rounded(value: number): string {

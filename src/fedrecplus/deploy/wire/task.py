@@ -129,10 +129,17 @@ class Task(msgspec.Struct, frozen=True, dict=True):
             + (f", and up to {self.most_items - self.size} that come later" if self.growth else ""),
             *_way_of(config, config.model.columns),
             *_noise_of(config),
+            *self._tables(),
             f"  its rounds are in a public log, signed by {self.log[:16]}"
             if self.log
             else "  NO public log of its rounds",
         ]
+
+    def _tables(self) -> list[str]:
+        """Of which tables devices must believe the server."""
+        begun = "  it begins with a table that the server has: where that comes from is the server's word"
+        kept = f"  whoever misses more than {self.kept} rounds takes the table as the server tells it"
+        return [begun] * (self.first > 0) + [kept] * (self.kept < self.rounds)
 
 
 def _check_added(catalogue: ItemCatalogue, size: int) -> None:
