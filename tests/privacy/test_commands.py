@@ -18,7 +18,7 @@ def test_train_with_a_budget_and_what_it_spent(capsys: pytest.CaptureFixture[str
     budget = ["--epsilon", "4", "--delta", "1e-4", "--set", "server.rounds=2"]
     assert exit_code_of([*TRAIN, *budget]) == 2
     assert "--catalogue FILE" in capsys.readouterr().err
-    assert exit_code_of([*TRAIN, *budget, "--catalogue", "items.csv"]) == 0
+    assert exit_code_of([*TRAIN, *budget, "--catalogue", "items.csv", "--scale", "1:5:1"]) == 0
     said = capsys.readouterr().out
     assert "per user" in said
     assert "tuning" in said

@@ -148,7 +148,8 @@ def test_a_channel_and_a_budget_are_parameters() -> None:
     with pytest.raises(UserError, match="no ε covers a list of items"):
         fr.FedRec("fedrec+secure", epsilon=20, server__rounds=2).fit(FRAME)
     films = pl.DataFrame({"item": range(RATINGS.item_count), "title": "a film"})
-    noisy = fr.FedRec("fedrec+secure", epsilon=20, server__rounds=2, items=films, listed=True).fit(FRAME)
+    known = {"items": films, "listed": True, "scale": "1:5:1"}
+    noisy = fr.FedRec("fedrec+secure", epsilon=20, server__rounds=2, **known).fit(FRAME)
     assert noisy.run_.result["privacy"]["epsilon"] <= 20
     assert noisy.run_.result["privacy"]["unit"] == "user"
     assert noisy.run_.config.server.rounds == 2  # what is given one by one comes last

@@ -149,6 +149,11 @@ def ratings_file(folder: Path, *more: str) -> str:
     return str(folder / "ratings.csv")
 
 
+def known_before(folder: Path) -> list[str]:
+    """What was public before anybody rated."""
+    return ["--catalogue", str(folder / "films.csv"), "--scale", "0.5:5:0.5"]
+
+
 def test_who_rated_a_film_alone_changes_no_list_of_items_under_a_budget(tmp_path: Path) -> None:
     """Two worlds: in one of them somebody has rated a film that nobody else has."""
     lists = []
@@ -156,12 +161,27 @@ def test_who_rated_a_film_alone_changes_no_list_of_items_under_a_budget(tmp_path
         file, out = ratings_file(tmp_path / name, *more), str(tmp_path / name / "run")
         train = ["train", "--dataset", file, "--algorithm", "fedmf", "--full", "--out", out, "--epsilon", "5"]
         assert exit_code_of(train) == 2, "a list that comes from the ratings is covered by no ε"
-        catalogue = ["--catalogue", str(tmp_path / name / "films.csv"), "--set", "server.rounds=2"]
+        catalogue = [*known_before(tmp_path / name), "--set", "server.rounds=2"]
         assert exit_code_of([*train, *catalogue]) == 0
         files = published_files(Path(out), tmp_path / name)
         lists.append((json.loads(files["items.json"])["ids"], json.loads(files[PUBLISHED])["figures"]["items"]))
     assert lists[0] == lists[1]
     assert "3" in lists[0][0]
+
+
+def test_a_half_star_of_one_person_changes_no_scale_under_a_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scales = []
+    for name, more in (("without", ()), ("with", ("5,3,3.5",))):
+        file, out = ratings_file(tmp_path / name, *more), tmp_path / name / "run"
+        train = ["train", "--dataset", file, "--algorithm", "fedmf", "--full", "--out", str(out), "--epsilon", "5"]
+        catalogue, scale = known_before(tmp_path / name)[:2], known_before(tmp_path / name)[2:]
+        assert exit_code_of([*train, *catalogue]) == 2
+        assert "no ε covers a scale that comes from the ratings" in capsys.readouterr().err
+        assert exit_code_of([*train, *catalogue, *scale, "--set", "server.rounds=2"]) == 0
+        scales.append(str(SharedModel.read(out).scale))
+    assert scales[0] == scales[1]
 
 
 @pytest.mark.parametrize("command", ["publish", "page"])

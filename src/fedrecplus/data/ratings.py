@@ -102,6 +102,8 @@ class Ratings:
     """the place of each rating in the source, which tells which came first of two at the same time; None: not known"""
     listed: bool = False
     """whether the items are those of a list that was public before, whoever rated them; else those with a rating"""
+    scale_inferred: bool = False
+    """whether the scale was read off the ratings, so that one person's may have changed it"""
     rated: bool = True
     """whether the source has a rating of each pair; else it says who chose what, and all are the scale's highest"""
 

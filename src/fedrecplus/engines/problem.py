@@ -87,7 +87,7 @@ def prepare(
         check_delta(config.privacy.settings.delta, ratings.clients)
     if secrets is None:  # a simulation: too small a cohort is found before anything is released
         _check_cohort(ratings, config)
-        _check_items(ratings, config)
+        _check_known_before(ratings, config)
     public = public_items(ratings, config) if public is None else public
     if secrets is None:
         secrets = keys(subkey(config.seed, "secrets"), np.arange(ratings.clients))
@@ -121,13 +121,21 @@ def _check_cohort(ratings: Ratings, config: Config) -> None:
         )
 
 
-def _check_items(ratings: Ratings, config: Config) -> None:
-    """Refuse a budget over items that are there because somebody rated them: no noise hides that they are."""
-    if plan_of(config) is not None and not ratings.listed:
+def _check_known_before(ratings: Ratings, config: Config) -> None:
+    """Refuse a budget over items or a scale that are there because of somebody's ratings: no noise hides that."""
+    if plan_of(config) is None:
+        return
+    if not ratings.listed:
         raise UserError(
             f"no ε covers a list of items that comes from the ratings: what one person alone rated would be among the "
             f"{ratings.item_count:,} items of {ratings.name} exactly if that person took part",
             "name the items that there are, by a list that was public before: --catalogue FILE",
+        )
+    if ratings.scale_inferred:
+        raise UserError(
+            f"no ε covers a scale that comes from the ratings: {ratings.scale} would be another one if one person had "
+            "given a half star, or none",
+            "say what the scale is: --scale LOW:HIGH:STEP",
         )
 
 

@@ -106,6 +106,7 @@ def checked_ratings(
         timestamps=None if timestamps is None else timestamps[order],
         folds=None if folds is None else folds[order],
         order=None if timestamps is None else order.astype(np.int64),
+        scale_inferred=rated and options.given_scale is None,
         rated=rated,
     )
     return over_list(ratings, items_table, options) if options.listed else ratings

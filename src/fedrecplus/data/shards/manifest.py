@@ -60,6 +60,8 @@ class ShardFolder:
     shards: tuple[Shard, ...]
     listed: bool = False
     """as ``Ratings.listed``"""
+    scale_inferred: bool = False
+    """as ``Ratings.scale_inferred``"""
 
     def write(self) -> None:
         """Write the manifest."""

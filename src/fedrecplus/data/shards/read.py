@@ -38,6 +38,7 @@ def read_shard(folder: ShardFolder, shard: Shard) -> Ratings:
         order=np.array(table["order"].to_numpy()) if "order" in table.columns else None,
         folds=np.array(table["fold"].to_numpy()),
         listed=folder.listed,
+        scale_inferred=folder.scale_inferred,
     )
 
 
@@ -176,6 +177,7 @@ def sharded_ratings(folder: ShardFolder, fold: int | None) -> ShardedRatings:
         item_ids=item_ids,
         catalogue=catalogue,
         listed=folder.listed,
+        scale_inferred=folder.scale_inferred,
         folder=folder,
         fold=fold,
         counts=counts[kept].sum(axis=0),

@@ -120,7 +120,9 @@ def _write(
     digest = _write_table(out / ITEMS, _item_table(whole, counts, levels))
     total = sum(one.ratings for one in written)
     sizes = (clients, whole.item_count, total)
-    folder = ShardFolder(out, whole.name, whole.scale, *sizes, *about, digest, tuple(written), whole.listed)
+    folder = ShardFolder(
+        out, whole.name, whole.scale, *sizes, *about, digest, tuple(written), whole.listed, whole.scale_inferred
+    )
     folder.write()
     return folder
 
