@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -80,6 +81,12 @@ def test_ids_of_numbers_and_texts_in_one_column_are_texts() -> None:
     pandas = pytest.importorskip("pandas")
     mixed = pandas.DataFrame({**COLUMNS, "film": [7, 7, "x", "x", 11, 11]})
     assert fr.from_frame(mixed, **NAMED).item_ids.tolist() == ["11", "7", "x"]
+
+
+def test_ids_of_any_type_are_the_text_that_they_are() -> None:
+    films = [uuid.UUID(int=film) for film in COLUMNS["film"]]
+    ratings = fr.from_frame(frame("pandas", {**COLUMNS, "film": films}), **NAMED)
+    assert ratings.item_ids.tolist() == sorted({str(film) for film in films})
 
 
 def test_an_unknown_column_is_named_with_those_there_are() -> None:

@@ -122,12 +122,19 @@ def test_more_columns_must_be_worth_their_bytes() -> None:
     assert found(0.9, 0.23).is_worth_more_than(small)
     assert not found(0.9, 0.21).is_worth_more_than(small)
     assert not found(0.91, 0.23).is_worth_more_than(small)
-    assert not found(0.9, 0.23, spread=0.5).is_worth_more_than(small)
+    assert not found(0.9, 0.23, spread=0.9).is_worth_more_than(small)
     assert found(0.895, 0.19).is_worth_more_than(small)
     assert not found(0.898, 0.2).is_worth_more_than(small)
     assert not found(0.895, 0.17).is_worth_more_than(small)
     assert found(None, 0.23).is_worth_more_than(clicks_alone)
     assert not found(None, 0.21).is_worth_more_than(clicks_alone)
+
+
+def test_lists_that_gain_several_tenths_may_cost_as_many_shares_of_error() -> None:
+    small = found(0.9, 0.2)
+    assert found(0.91, 0.26).is_worth_more_than(small)
+    assert not found(0.912, 0.26).is_worth_more_than(small)
+    assert not found(0.91, 0.26, spread=2.0).is_worth_more_than(small)
 
 
 @pytest.mark.parametrize(

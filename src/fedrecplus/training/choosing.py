@@ -51,10 +51,10 @@ _PROBE = 5
 _MORE = 12
 """rounds of the small size, where biases are better than a few of them"""
 _SURE = 2.0
-"""standard errors: with few people lists differ by chance, and what predicts better is not given up for that"""
+"""standard errors by which popular items must be better lists: what predicts better is not given up for chance"""
 _LISTS, _RATINGS = 0.1, 0.004
 """shares of NDCG@10 and of RMSE, either of which more columns must gain, since a round of them has twice
-the bytes and more; so much of RMSE they may cost for better lists, in few rounds"""
+the bytes and more; for each such share of NDCG@10 they may cost one of RMSE, in few rounds"""
 
 
 @dataclass(frozen=True)
@@ -92,24 +92,25 @@ class Validated:
         """Whether it is better by ratings and its lists not surely worse; of clicks, whether its lists are better."""
         if self.rmse is None or plain.rmse is None:
             return self.ndcg >= plain.ndcg
-        lead, margin = self._lead(plain)
-        return self.rmse < plain.rmse and lead >= -margin
+        lead, error = self._lead(plain)
+        return self.rmse < plain.rmse and lead >= -_SURE * error
 
     def is_worth_more_than(self, small: Validated) -> bool:
-        """Whether lists or ratings gain what more bytes should, and the others lose next to nothing."""
-        lead, margin = self._lead(small)
-        better_lists = lead > max(margin, _LISTS * small.ndcg)
+        """Whether lists or ratings gain what more bytes should, and the others lose little beside it."""
+        lead, error = self._lead(small)
+        gain = _LISTS * small.ndcg
+        better_lists = lead > max(error, gain)
         if self.rmse is None or small.rmse is None:
             return better_lists
         better_ratings = self.rmse < (1.0 - _RATINGS) * small.rmse
-        as_good = self.rmse <= (1.0 + _RATINGS) * small.rmse
-        return (better_lists and as_good) or (better_ratings and lead > -margin - _LISTS * small.ndcg)
+        outweighed = gain * (self.rmse - small.rmse) <= lead * _RATINGS * small.rmse
+        return (better_lists and outweighed) or (better_ratings and lead > -error - gain)
 
     def _lead(self, other: Validated) -> tuple[float, float]:
-        """By how much its lists are better, and how much of that may be chance."""
+        """By how much its lists are better, and the standard error of that."""
         lead = self.ndcg_by_client - other.ndcg_by_client
         lead = lead[np.isfinite(lead)]
-        return (float(lead.mean()), _SURE * float(lead.std()) / np.sqrt(len(lead))) if len(lead) else (0.0, 0.0)
+        return (float(lead.mean()), float(lead.std()) / np.sqrt(len(lead))) if len(lead) else (0.0, 0.0)
 
 
 def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, validate: bool = True) -> Choice:

@@ -251,6 +251,8 @@ def _table(frame: pl.DataFrame, names: dict[str, str], source: str, kind: FileKi
 
 def _textual(column: pl.Series, source: str, role: str) -> pl.Series:
     """As text, so that Parquet passes the same checks as CSV; 12.0 as an id is 12 and a float32's 3.7 is 3.7."""
+    if column.dtype == pl.Object:  # such as uuid.UUID
+        return pl.Series(column.name, [None if value is None else str(value) for value in column])
     if column.dtype.is_nested():
         raise UserError(f"{source}: column {column.name!r} holds {column.dtype}", "give a column of single values")
     if column.dtype.is_float() and role != "rating" and (column.abs() >= _WHOLE_FLOATS).any():
