@@ -107,6 +107,8 @@ def test_separators_can_be_given_and_columns_of_a_headerless_file_by_position(wr
     assert triples(load(path, options=FileOptions(user=3, item=1, rating=2, separator="#"))) == EXPECTED
     path = write("1<>10<>5\n1<>20<>3\n2<>10<>1\n")
     assert triples(load(path, options=FileOptions(separator="<>"))) == EXPECTED
+    path = write("1   10   5\n1   20   3 \n 2  10   1\n")
+    assert triples(load(path)) == EXPECTED
     path = write("1,a\t10\t5\n1,a\t20\t3\n2,a\t10\t1\n")
     assert load(path, options=FileOptions(separator="tab")).client_ids.tolist() == ["1,a", "2,a"]
 

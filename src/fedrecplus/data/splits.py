@@ -159,11 +159,10 @@ def each_by_itself(first: int, length: int, count: int, seed: int = 0) -> Number
 
 
 def _check(count: int, things: int, what: str) -> None:
-    if not 2 <= count <= min(_MOST_FOLDS, things):
-        raise UserError(
-            f"{things:,} {what} can't be cut into {count} folds",
-            f"take 2 to {min(_MOST_FOLDS, things)} folds; or train without a test: --full",
-        )
+    most = min(_MOST_FOLDS, things)
+    if not 2 <= count <= most:
+        fewer = f"take 2 to {most} folds; or " if most > 2 else ""
+        raise UserError(f"{things:,} {what} can't be cut into {count} folds", f"{fewer}train without a test: --full")
 
 
 def _shuffled(count: int, key: int) -> NDArray[np.int64]:

@@ -13,11 +13,13 @@ from fedrecplus.errors import DataWarning, UserError, unknown_name
 # Compared in lower case, letters and digits only; where a file has several, the first named here is taken.
 _NAMES = {
     "user": "userid user uid username reviewerid customerid customer clientid client memberid member visitorid "
-    "profileid userindex useridx accountid account reviewer listenerid listener",
+    "profileid userindex useridx accountid account reviewer listenerid listener readerid reader personid person viewerid "
+    "viewer playerid player username",
     "item": "itemid item iid movieid movie bookid isbn book productid product parentasin asin articleid article "
     "trackid track songid song albumid artistid artist businessid gameid game animeid jokeid recipeid beerid hotelid "
     "courseid showid filmid film contentid restaurantid placeid venueid poiid locationid mangaid stockcode sku "
-    "itemindex itemidx movietitle booktitle title",
+    "itemindex itemidx anime joke recipe beer hotel course manga restaurant venue videoid video appid app story storyid "
+    "movietitle booktitle filmtitle title",
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
     "ratingvalue value like liked",
     "timestamp": "timestamp time ts unixtime datetime date day ratedat createdat eventtime unixreviewtime reviewtime "
@@ -38,6 +40,8 @@ _ORDER = {
     "items": ("item", "title", "genres"),
 }
 """the columns of files without a header, as in MovieLens' own"""
+_MOST_NAMED = 20
+"""columns that an error names"""
 Positions = dict[str, int]
 """role → position, from 0"""
 
@@ -191,9 +195,10 @@ def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, pos
 
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
-    present = (
-        f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
-    )
+    present = f"the first line has {counted(len(names))}"
+    if header:
+        present = f"the columns are {', '.join(map(repr, names[:_MOST_NAMED]))}"
+        present += f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     none = f"; --rating-column={NO_RATING} where each line is a like, click or purchase, or counts them"
     return f"say which it is: --{role}-column NAME-OR-NUMBER{none if role == 'rating' else ''}; {present}"
 

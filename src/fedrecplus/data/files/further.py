@@ -68,11 +68,16 @@ def _epochs(column: Column) -> Column:
         return _seconds(numbers)
     some = text.drop_nulls().gather_every(1 + len(text) // 1000)  # the first ones may all be of one day
     form = min(_DATES, key=lambda form: _moments(some, form).null_count())
-    return _moments(text, form).dt.epoch("s")
+    moments = _moments(text, form)
+    for other in (other for other in _DATES if other[:8] == form[:8]):  # with or without a clock, or a zone
+        if not moments.null_count():
+            break
+        moments = moments.fill_null(_moments(text, other))
+    return moments
 
 
 def _moments(text: Column, form: str) -> Column:
-    return text.str.to_datetime(form, strict=False, time_unit="us")
+    return text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
 
 
 def _seconds(numbers: Column) -> Column:

@@ -102,7 +102,10 @@ def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = 
     records = _quoted_records(data, separator, source) if quoted else _records(data, separator)
     first = [field.strip() for field in records.head(1).collect()["fields"][0]]
     header = kind.has_header(first, options)
-    columns = kind.find(first, header, options, source)
+    try:
+        columns = kind.find(first, header, options, source)
+    except UserError as error:
+        raise _line_above(data, source, options, kind) or error from None
     fields = pl.col("fields").list
     wanted = (fields.get(at, null_on_oob=True).alias(role) for role, at in columns.items())
     frame = records.select("line", *wanted, width=fields.len()).collect()
@@ -114,6 +117,17 @@ def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = 
     names = {role: repr(first[at]) if header else str(at + 1) for role, at in columns.items()}
     series = {role: frame[role] for role in columns}
     return Table(source, series, lambda row: f"{source}, line {lines[row]}", names, faults)
+
+
+def _line_above(data: bytes, source: str, options: FileOptions, kind: FileKind) -> UserError | None:
+    """Where the second line names the columns, the first is a title or a comment."""
+    second = data.lstrip(b"\r\n").partition(b"\n")[2].partition(b"\n")[0].decode().strip()
+    names = [name.strip(' "') for name in second.split(options.given_separator or _sniffed(second))]
+    try:
+        kind.find(names, True, options, source)
+    except UserError:
+        return None
+    return UserError(f"{source}: the columns are named in the second line, {second[:60]!r}", "remove the first line")
 
 
 def _ragged(records: pl.LazyFrame, widths: pl.Series, columns: int) -> dict[int, str]:
@@ -138,6 +152,8 @@ def _records(data: bytes, separator: str) -> pl.LazyFrame:
     data = data.replace(_NOWHERE.encode(), b" ")
     lines = pl.read_csv(data, has_header=False, separator=_NOWHERE, quote_char=None, schema={"fields": pl.String})
     text = pl.col("fields").str.strip_chars_end("\r")
+    if separator == " ":  # columns may be lined up by several
+        text = text.str.strip_chars(" ").str.replace_all(" +", " ")
     return lines.lazy().with_row_index("line", 1).filter(text != "").with_columns(text.str.split(separator))
 
 
