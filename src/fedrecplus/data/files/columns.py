@@ -13,13 +13,13 @@ from fedrecplus.errors import DataWarning, UserError, unknown_name
 # Compared in lower case, letters and digits only; where a file has several, the first named here is taken.
 _NAMES = {
     "user": "userid user uid username reviewerid customerid customer clientid client memberid member visitorid "
-    "profileid userindex useridx accountid account reviewer listenerid listener readerid reader personid person viewerid "
-    "viewer playerid player username",
+    "profileid userindex useridx accountid account reviewer listenerid listener readerid reader personid person "
+    "viewerid viewer playerid player username",
     "item": "itemid item iid movieid movie bookid isbn book productid product parentasin asin articleid article "
     "trackid track songid song albumid artistid artist businessid gameid game animeid jokeid recipeid beerid hotelid "
     "courseid showid filmid film contentid restaurantid placeid venueid poiid locationid mangaid stockcode sku "
-    "itemindex itemidx anime joke recipe beer hotel course manga restaurant venue videoid video appid app story storyid "
-    "movietitle booktitle filmtitle title",
+    "itemindex itemidx anime joke recipe beer hotel course manga restaurant venue videoid video appid app "
+    "storyid story movietitle booktitle filmtitle title",
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
     "ratingvalue value like liked",
     "timestamp": "timestamp time ts unixtime datetime date day ratedat createdat eventtime unixreviewtime reviewtime "
