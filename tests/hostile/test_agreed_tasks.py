@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import Config
+from fedrecplus.config import Config, assign, preset, with_channel
 from fedrecplus.deploy.device import Policy, Store, agree, answer, known_tasks, save_policy
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Task, encode_request
 from tests.deploy.in_process import MODEL, prepared
@@ -159,3 +159,17 @@ def test_a_task_says_of_which_tables_the_server_is_believed() -> None:
     for first in (-1, 0):
         assert "the server's word" not in words(first, kept=3)
         assert "as the server tells it" not in words(first, kept=3)
+
+
+def test_a_task_says_what_the_server_sees_beside_sums_and_noise() -> None:
+    """Rows that are sent, and sums before the server's own noise: both are within a default policy."""
+
+    def words(*settings: str, preset_: str = "fedmf") -> str:
+        config = assign(with_channel(preset(preset_), "secure"), ["channel.cryptography=computed", *settings])
+        return "\n".join(Task.of(MODEL, config, CATALOGUE).words())
+
+    budget = ["statistics.source=public", "aggregation.rule=uniform", "channel.bits=32"]
+    assert "SEES which rows" in words("channel.rows=rows", preset_="fedrec+private")
+    assert "SEES which rows" not in words()
+    assert "the SERVER adds" in words("privacy.rule=central", *budget)
+    assert "the SERVER adds" not in words("privacy.rule=distributed", *budget)

@@ -159,6 +159,9 @@ def _way_of(config: Config, columns: int) -> list[str]:
         f"  the server sees sums over people: {columns} numbers of each item's row, none of yours beyond "
         f"{ring.bound:g}; rows that fewer than {ring.fewest_contributors} are expected to have rated are left out"
     ]
+    if config.shows_rows:
+        ratio = config.pseudo_items.ratio
+        lines.append(f"  the server SEES which rows you send: items you rated, and {ratio:g} others for each of them")
     if isinstance(ring, SecureSettings) and ring.groups > 1:
         lines.append(f"  people fall into {ring.groups} random groups with a sum each, so that few who spoil do little")
     if config.channel.demonstration:
@@ -175,9 +178,10 @@ def _noise_of(config: Config) -> list[str]:
         budget, shared = config.privacy.settings, ""
         if isinstance(config.privacy, Distributed):
             shared = f", shared by {config.privacy.settings.devices or 'as many as the server says'} devices"
-        lines.append(
-            f"  noise ({config.privacy.rule}): ε = {budget.epsilon:g}, δ = {budget.delta:g} for all of it{shared}"
-        )
+        by = f"noise ({config.privacy.rule})"
+        if not config.privacy.NOISE_ON_DEVICES:
+            by = "noise that the SERVER adds, so that nothing bounds what it sees itself; against others"
+        lines.append(f"  {by}: ε = {budget.epsilon:g}, δ = {budget.delta:g} for all of it{shared}")
     if config.statistics.epsilon > 0.0 and config.privacy.rule == "none":
         sharing = config.statistics.devices or "as many as the server says"
         lines.append(
