@@ -57,12 +57,12 @@ def test_pairs_without_ratings_are_no_test_of_ratings(file: Path, tmp_path: Path
     pairs = tmp_path / "test.csv"
     pairs.write_text("user,item\n1,9\n2,8\n")
     ratings = load(file)
-    with pytest.raises(UserError, match=r"test\.csv has no ratings to test on"):
+    with pytest.raises(UserError, match=r"test\.csv has no ratings, only"):
         concatenate(ratings, load(pairs, like=ratings))
-    with pytest.raises(UserError, match="has no ratings to test on"):
+    with pytest.raises(UserError, match="has no ratings, only"):
         join(ratings, load(pairs, like=ratings))
     model = fr.FedRec("fedmf", server__rounds=1).fit(ratings)
-    with pytest.raises(UserError, match="has no ratings to test on"):
+    with pytest.raises(UserError, match="has no ratings, only"):
         model.score(pl.read_csv(pairs))
 
 

@@ -52,16 +52,20 @@ def test_factors_are_public_and_predict(fitted: fr.FedRec) -> None:
     assert ours == pytest.approx(fitted.predict(pairs))
 
 
-def test_sparse_matrices_and_arrays_of_three_columns_are_ratings() -> None:
+def test_sparse_matrices_and_rows_without_names_are_ratings() -> None:
     rows = FRAME.select("user", "item", "rating").to_numpy().astype(np.float64)
     matrix = csr_array((rows[:, 2], (rows[:, 0].astype(int), rows[:, 1].astype(int))))
-    by_frame, by_array, by_matrix = (short(scale="1:5:1").fit(source) for source in (FRAME, rows, matrix))
-    for other in (by_array, by_matrix):
+    timed = [(int(user), int(item), rating, 1_700_000_000 + place) for place, (user, item, rating) in enumerate(rows)]
+    by_frame, *others = (short(scale="1:5:1").fit(source) for source in (FRAME, rows, matrix, timed, np.array(timed)))
+    for other in others:
         assert other.user_ids_.tolist() == by_frame.user_ids_.tolist()
         assert (other.item_factors_ == by_frame.item_factors_).all()
     assert by_frame.score(rows) == by_frame.score(FRAME)
-    with pytest.raises(fr.UserError, match="array of user"):
-        fr.load(rows[:, :2])
+    assert fr.load(rows).timestamps is None
+    assert (fr.load(timed).timestamps == fr.load(np.array(timed)).timestamps).all()
+    for none in (rows[:, :2], [], [(1, 2, 3), (1, 3)], [1, 2, 3]):
+        with pytest.raises(fr.UserError, match="rows of user"):
+            fr.load(none)
 
 
 def test_errors_name_what_python_has() -> None:

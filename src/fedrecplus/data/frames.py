@@ -15,6 +15,8 @@ from scipy.sparse import issparse
 from fedrecplus.errors import UserError, unknown_name
 
 BACKENDS = ("pandas", "polars", "pyarrow")
+_COLUMNS = ("user", "item", "rating", "timestamp")
+"""of rows without names; the last may be missing"""
 _from_dict: Any = nw.from_dict  # its types list the names, which are checked here
 
 
@@ -37,9 +39,10 @@ def _known(source: object) -> Any:
 
 
 def tabular(source: object) -> Any:
-    """A frame as it is; as one, a sparse matrix of users × items, and rows of user, item and rating; None of others.
+    """A frame as it is; as one, a sparse matrix of users × items, and rows of user, item, rating and maybe time.
 
-    The numbers of a sparse matrix's rows and columns are the ids, and what is stored in it are the ratings.
+    None of anything else. The numbers of a sparse matrix's rows and columns are the ids, and what is stored in it are
+    the ratings.
 
     >>> tabular(np.array([[1, 7, 4.5], [2, 9, 3.0]]))["user"].to_list()
     [1, 2]
@@ -49,9 +52,14 @@ def tabular(source: object) -> Any:
     if issparse(source):
         cells: Any = source.tocoo()  # type: ignore[attr-defined]
         return pl.DataFrame({"user": cells.row, "item": cells.col, "rating": cells.data.astype(np.float64)})
-    if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == 3:
-        columns = zip(("user", "item", "rating"), source.T, strict=True)
-        return pl.DataFrame({name: _ids(column) if name != "rating" else column.tolist() for name, column in columns})
+    if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] in (3, 4):
+        columns = zip(_COLUMNS, source.T, strict=False)
+        return pl.DataFrame({name: _ids(one) if name in ("user", "item") else one.tolist() for name, one in columns})
+    if isinstance(source, list) and all(isinstance(row, tuple | list) for row in source):
+        widths = {len(row) for row in source}
+        if widths in ({3}, {4}):
+            columns = zip(_COLUMNS, zip(*source, strict=True), strict=False)
+            return pl.DataFrame([pl.Series(name, one, strict=False) for name, one in columns])
     return None
 
 

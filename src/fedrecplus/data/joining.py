@@ -64,7 +64,7 @@ def check_rated(test: Ratings, likes_alone: bool) -> None:
     """Refuse who chose what as a test of ratings: all of it would be taken for the highest rating."""
     if not (test.rated or likes_alone):
         raise UserError(
-            f"{test.name} has no ratings to test on, only users and items",
+            f"{test.name} has no ratings, only users and items",
             "give the column of ratings: --rating-column",
         )
 

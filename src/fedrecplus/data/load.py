@@ -16,7 +16,7 @@ from fedrecplus.errors import UserError, unknown_name
 
 RatingsLike = Any
 """``Ratings``, a data set's name, a file's path, a frame of pandas, polars or pyarrow, a sparse matrix of users ×
-items, or an array of three columns: user, item, rating"""
+items, or rows of user, item, rating and maybe time: an array, or a list of tuples"""
 
 
 def load(
@@ -77,8 +77,8 @@ def _of_frame(frame: Any, options: FileOptions, name: str, *, few: bool) -> Rati
     if table is None:
         raise UserError(
             f"a {type(frame).__name__} is no set of ratings",
-            "give a data set's name, a file, a frame of pandas, polars or pyarrow, a sparse matrix, an array of user, "
-            "item and rating, or fr.Ratings",
+            "give a data set's name, a file, a frame of pandas, polars or pyarrow, a sparse matrix, rows of user, item "
+            "and rating as an array or a list of tuples, or fr.Ratings",
         )
     return ratings_of_frame(table, options, name, few=few)
 

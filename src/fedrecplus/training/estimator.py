@@ -158,8 +158,8 @@ class FedRec:
     def fit(self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = ()) -> FedRec:
         """Train on ratings, or on pairs ``X`` with ratings ``y``.
 
-        Ratings are a frame, a file, a data set's name, ``Ratings``, a sparse matrix of users × items, or an array of
-        user, item and rating.
+        Ratings are a frame, a file, a data set's name, ``Ratings``, a sparse matrix of users × items, or rows of
+        user, item, rating and maybe time: an array, or a list of tuples.
         """
         self.backend_ = backend_of(X)
         ratings = self._ratings(X) if y is None else self._ratings_of_pairs(X, y)
