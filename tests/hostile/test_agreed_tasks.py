@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -173,3 +174,11 @@ def test_a_task_says_what_the_server_sees_beside_sums_and_noise() -> None:
     assert "SEES which rows" not in words()
     assert "the SERVER adds" in words("privacy.rule=central", *budget)
     assert "the SERVER adds" not in words("privacy.rule=distributed", *budget)
+
+
+@pytest.mark.parametrize("lie", [{"kept": -1}, {"first": -2}, {"size": -1}, {"growth": -0.5}, {"rounds": 0}], ids=str)
+def test_a_task_of_less_than_nothing_is_none(lie: dict[str, float]) -> None:
+    """Of −1 rounds that are kept, a device that missed none has missed too many, and would take any table."""
+    text = msgspec.json.encode(msgspec.structs.replace(TASK, **lie)).decode()
+    with pytest.raises(ValueError, match="Expected"):
+        Task.parse(text)

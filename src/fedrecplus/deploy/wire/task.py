@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Collection
 from functools import cached_property
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -27,6 +28,7 @@ from fedrecplus.parts.privacy.distributed import Distributed
 
 LONGEST_TASK = 64 * 2**10
 """bytes of a document"""
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):
@@ -36,21 +38,21 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     """name that devices keep their part of the model under"""
     settings: str
     """all that must not change, as JSON: see ``fixed_settings``"""
-    rounds: int
+    rounds: Annotated[int, msgspec.Meta(ge=1)]
     """in all, also where later runs go on with the model"""
     catalogue: str
     """digest of the items and their figures as the task begins"""
     items: str
     """digest of the items without figures, which statistics of the participants may take the place of"""
-    first: int = 0
+    first: Annotated[int, msgspec.Meta(ge=-1)] = 0
     """the round that it begins with; −1 where statistics come before the first"""
     log: str = ""
     """public key that signs its log, in hexadecimal; empty where it has none"""
-    size: int = 0
+    size: _Count = 0
     """items as it begins"""
-    growth: float = 0.0
+    growth: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
     """items that may be added after these, in the log, as a share of them"""
-    kept: int = 0
+    kept: _Count = 0
     """rounds whose sums its server keeps, for devices that missed them"""
 
     @classmethod
