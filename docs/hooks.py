@@ -23,19 +23,21 @@ from fedrecplus.settings import Setting
 _HEAD = """\
 # Settings
 
-Every setting with its default, range and meaning. A setting `option` of the section `part` is `part.option`: in TOML
-`[part]` and `option = value`, on the command line `--set part.option=value`, in Python
-`change(config, "part.option", value)`. `rule` chooses a part, and the part brings its own options. `fedrecplus presets
-NAME` shows what a preset sets. `fedrecplus settings` prints this list, with the rules of other installed packages.
+Every setting with its default, range and meaning, to look up. `fedrecplus settings` prints the same, with the rules of
+other installed packages, and `fedrecplus presets NAME` shows what a preset sets.
+
+The setting `option` of the section `part` is called `part.option`: in TOML `[part]` and `option = value`, on the
+command line `--set part.option=value`, in Python `change(config, "part.option", value)`. `rule` chooses a part, which
+has its own options.
 
 """
 _COMMANDS_HEAD = """\
 # Commands
 
-What `fedrecplus COMMAND --help` prints.
+Every command with its options and examples, as `fedrecplus COMMAND --help` prints them.
 
 """
-_WIDTH = 100
+_WIDTH = 80
 _MERMAID = "assets/mermaid.tiny.js"
 _COLUMNS = ["setting", "default", "range", "meaning"]
 

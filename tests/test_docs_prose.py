@@ -12,7 +12,7 @@ PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
 WRITTEN_BY_COMMANDS = {"settings.md", "commands.md"}
 LOG = "log.md"
 """read from the newest entry, not from end to end"""
-TABLES = {"audit-results.md", "audit-sums.md", "frontier.md", "paper-heterogeneity.md"}
+TABLES = {"audit-results.md", "frontier.md", "paper-heterogeneity.md"}
 """pages of wide tables, mostly written by commands: looked up, not read"""
 READ = [page for page in PAGES if page.name not in {LOG, *WRITTEN_BY_COMMANDS}]
 MOST_WORDS = 2_500
