@@ -114,6 +114,18 @@ def test_rare_items_have_no_row_of_their_own(run: Path) -> None:
     np.testing.assert_array_equal(again.V, shown.V)
 
 
+def test_rare_items_have_no_row_where_their_counts_alone_have_noise(run: Path) -> None:
+    """`statistics.epsilon` without a budget for rounds: the row of an item that one person rated tells the rating."""
+    exact = SharedModel.read(run)
+    noised = replace(exact, public=replace(exact.public, source="secure-sum", epsilon=2.0))
+    rare = exact.public.popularity < FEWEST_RATERS
+    changed = replace(noised, V=np.where(rare[:, None], 5.0, exact.V).astype(exact.V.dtype))
+    rounds_too = {"item_list": "public", "privacy": {"epsilon": 2.0}}
+    shown, other = (published_model(one, {"item_list": "public", "privacy": None}).V for one in (noised, changed))
+    np.testing.assert_array_equal(shown, other)
+    assert (published_model(changed, rounds_too).V[rare] == 5.0).all(), "noise in every row needs no floor"
+
+
 def test_other_counts_are_coarse_and_predictions_stay(run: Path) -> None:
     exact, shown = SharedModel.read(run), finished_model(run, ())[0]
     often = exact.public.popularity >= FEWEST_RATERS

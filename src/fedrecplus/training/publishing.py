@@ -37,8 +37,12 @@ def published_model(model: SharedModel, result: Mapping[str, Any]) -> SharedMode
     refuse_seeded(model.config, result)
     if result.get("item_list") != PUBLIC_LIST:
         model = _of_items(model, np.flatnonzero(model.public.popularity >= FEWEST_RATERS))
-    if is_exact(model.public):
-        model = _with_floor(model)
+    exact, rare = is_exact(model.public), model.public.popularity < FEWEST_RATERS
+    counted = exact or (not _of_others(model.public) and not result.get("privacy"))
+    if exact:
+        model = _with_coarse_figures(model, rare)
+    if counted:  # noise on the counts alone hides no rating in a row that nobody else moved
+        model = replace(model, V=_without_rows(model, rare))
     public = replace(model.public, mean=round(float(model.public.mean), _MEAN_DIGITS))
     dense = _rounded(model.dense[:, None])[:, 0] if model.dense.size else model.dense
     return replace(model, V=_rounded(model.V), dense=dense, public=public, config=replace(model.config, seed=0))
@@ -61,7 +65,12 @@ def refuse_seeded(config: Config, result: Mapping[str, Any]) -> None:
 
 def is_exact(public: PublicItems) -> bool:
     """Whether counts and averages are the participants', without noise."""
-    return public.epsilon is None and not public.source.startswith("public")
+    return public.epsilon is None and not _of_others(public)
+
+
+def _of_others(public: PublicItems) -> bool:
+    """Whether counts and averages are those of people who didn't train this model."""
+    return public.source.startswith("public")
 
 
 @dataclass(frozen=True)
@@ -121,25 +130,25 @@ def _of_items(model: SharedModel, kept: NDArray[np.int64]) -> SharedModel:
     return replace(model, V=model.V[kept], public=public, item_ids=model.item_ids[kept], titles=titles)
 
 
-def _with_floor(model: SharedModel) -> SharedModel:
-    """Coarse counts and averages; rare items have none, and the row that their public features predict."""
-    public, rare = model.public, model.public.popularity < FEWEST_RATERS
+def _with_coarse_figures(model: SharedModel, rare: NDArray[np.bool_]) -> SharedModel:
+    """Coarse counts and averages; rare items have none."""
+    public = model.public
     coarse = replace(
         public,
         popularity=np.where(rare, 0, _on_grid(public.popularity)),
         average=np.where(rare, round(public.mean, _MEAN_DIGITS), np.round(public.averages(), _AVERAGE_DIGITS)),
     )
-    return replace(model, public=coarse, V=_without_rows(model, coarse, rare))
+    return replace(model, public=coarse)
 
 
-def _without_rows(model: SharedModel, public: PublicItems, rare: NDArray[np.bool_]) -> NDArray[Any]:
+def _without_rows(model: SharedModel, rare: NDArray[np.bool_]) -> NDArray[Any]:
     """V with predicted rows, or zeros where the model predicts none, in place of those of rare items."""
     chosen, V = model.config.model, model.V.copy()
     V[rare] = 0.0
     predicts = type(chosen).new_items is not Model.new_items  # else they are start values, which tell the seed
     if predicts and rare.any() and not rare.all():
         order = np.concatenate([np.flatnonzero(~rare), np.flatnonzero(rare)])
-        V[rare] = chosen.new_items(model.V[~rare], public.of_items(order), model.config.seed)
+        V[rare] = chosen.new_items(model.V[~rare], model.public.of_items(order), model.config.seed)
     return V
 
 
