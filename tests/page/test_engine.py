@@ -13,7 +13,7 @@ from fedrecplus.parts import recency_weights
 from fedrecplus.training import ListOptions, Recommender, SharedModel
 from fedrecplus.training.model_files import PrivateParts
 from fedrecplus.training.recommender import Person
-from fedrecplus.web.page.build import read_model
+from fedrecplus.web.page.build import read_model, without_components
 from fedrecplus.web.page.quantise import tables_of, with_tables
 from tests.page.conftest import RUNS
 from tests.page.in_node import run_in_node
@@ -53,7 +53,7 @@ def test_weights_predictions_lists_and_reasons_are_python_s(
 
 def compare_with_python(exact: SharedModel, site: Path, folder: Path, n: int = 12) -> None:
     """Every figure of the page beside that of ``Recommender``, over the same rows."""
-    model = with_tables(exact, tables_of(exact, 8))
+    model = with_tables(without_components(exact), tables_of(exact, 8))
     recommender, people = Recommender(model, NOBODY), people_of(model)
     found = run_in_node(folder, SCRIPT, {"site": str(site), "people": people, "n": n})
     for ratings, (by_list, by_rating) in zip(people, found, strict=True):

@@ -102,6 +102,12 @@ def _regression(F: Array, counts: NDArray[Any], settings: PublicSettings) -> Arr
     return np.asarray(np.linalg.solve(gram, weighted.T))
 
 
+def public_features(public: PublicItems) -> Array:
+    """Popularity, average and the catalogue."""
+    _, known, content = _features(public)
+    return np.hstack([known[:, 1:], content])
+
+
 def _features(public: PublicItems) -> tuple[Array, Array, Array]:
     """The baseline, (constant, popularity, average) with unit variance over ratings, and the catalogue as unit rows."""
     counts, baseline = public.popularity, public.averages()

@@ -1,8 +1,9 @@
 """Ratings and choices together: the tables of ``reconstruction`` and ``ials`` beside each other, T = [V | W].
 
 Each table learns from what it is for: V from ratings, W from choices. They meet on the device. Its ridge regression for
-ratings runs over public columns, W and V, since what people choose also says how they rate. Lists rank by the
-choice score u·w_i plus a weight times the predicted rating. An item has one Σw for both tables.
+ratings runs over public columns, W and V, since what people choose also says how they rate; and, where federated
+validation finds that it helps, over components of a kernel of all of these. Lists rank by the choice score u·w_i plus a
+weight times the predicted rating. An item has one Σw for both tables.
 
 Ours: V is trained without W's columns. With them, in every round, the error was larger and a round took twice as long.
 """
@@ -19,10 +20,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import add_to_diagonal, like, namespace, product, remember_last, rows_of
+from fedrecplus.arrays import add_to_diagonal, in_numpy, like, namespace, product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Changes, HeadChoice, Trained, fitted_columns, ials, reconstruction
+from fedrecplus.parts.model._kernel_components import kernel_components
+from fedrecplus.parts.model._public import public_columns, public_features
 from fedrecplus.parts.model.ials import round_equations
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
@@ -34,6 +37,7 @@ Items = NDArray[np.int64]
 
 _PRIORS = {"user_mean": (0.0, 0.85, 1.7), "public_scale": (0.05, 0.18)}
 _RIDGES = {"noise": (1.2, 2.2, 4.0), "bias_scale": (0.5, 1.0, 1.5)}
+_SMOOTHNESS = {"kernel_scale": (0.3, 0.55)}
 _STRUCTURES = {"structure": ("whole", "popular"), "popularity_weight": (0.0, 0.3)}
 _MIXTURES = {"rating_weight": (0.0, 0.06, 0.2)}
 """values of settings that validation chooses from, in every combination, whatever the config says"""
@@ -51,6 +55,9 @@ class Settings(ials.Settings):
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
     curvature: Annotated[float, number(0.01, 100, "E[w²] of a factor's weight in the M-step; less where clipped")] = 1.0
     row_variance: Annotated[float, number(0, 100, "share of a row's own variance that adds to the ridge")] = 1.0
+    kernel_scale: Annotated[
+        float, number(0, 1e3, "prior sd of a curve over all item columns that predictions add to straight lines")
+    ] = 0.0
     choice_prior: ClassVar[float] = 0.6
     """η, the prior mean of a person's weights of V moves by η Σ(V_j − mean)/√n over rated items"""
 
@@ -92,10 +99,13 @@ class Joint(ials.Ials[J]):
         return np.hstack([V_step, super().update_items(choices, V[:, k:], public)])
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
-        """X = (b_i, constant, popularity, average, content, scaled W_i, V_i)."""
-        k = self.settings.factors
-        columns: NDArray[Any] = namespace(V).concat([super().item_columns(V[:, k:], public), V[:, :k]], axis=1)
-        return columns
+        """X = (b_i, constant, popularity, average, content, components of their kernel, scaled W_i, V_i)."""
+        k, settings = self.settings.factors, self.settings
+        columns = [like(public_columns(public, settings), V), settings.interaction_scale * V[:, k:], V[:, :k]]
+        if settings.kernel_scale > 0.0:
+            columns.insert(1, settings.kernel_scale * like(components_of(V, k, public), V))
+        X: NDArray[Any] = namespace(V).concat(columns, axis=1)
+        return X
 
     def choice_columns(self, columns: int) -> slice:
         """W's, which V's come after."""
@@ -139,6 +149,7 @@ class Joint(ials.Ials[J]):
         return (
             HeadChoice("errors", _combined(_PRIORS)),
             HeadChoice("errors", _combined(_RIDGES)),
+            HeadChoice("errors", _combined(_SMOOTHNESS)),
             HeadChoice("lists", _combined(_STRUCTURES)),
             HeadChoice("lists", _combined(_MIXTURES)),
         )
@@ -165,6 +176,13 @@ class Joint(ials.Ials[J]):
 def _combined(values: Mapping[str, tuple[Any, ...]]) -> tuple[Changes, ...]:
     """No change, and every combination of values."""
     return ({}, *(dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())))
+
+
+@remember_last
+def components_of(V: NDArray[Any], factors: int, public: PublicItems) -> Array:
+    """Those of the kernel over public columns, choices and ratings."""
+    table = in_numpy(V)
+    return kernel_components([public_features(public), table[:, factors:], table[:, :factors]], public.popularity)
 
 
 @remember_last

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
 from fedrecplus.parts.model.ials import Ials
+from fedrecplus.parts.model.joint import Joint
 from fedrecplus.settings import constants_of
 from fedrecplus.training import SharedModel, finished_model
 from fedrecplus.web.page.quantise import cost_of, packed, quantise, tables_of, with_tables
@@ -119,6 +120,7 @@ def built_files() -> dict[str, bytes]:
 
 def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tuple[bytes, dict[str, Any]]:
     """``model.bin`` and the facts of ``model.json``: all that a browser needs to fold a person in."""
+    model = without_components(model)
     tables = tables_of(model, bits)
     data, arrays = packed(tables)
     config, scale, as_shown = model.config, model.scale, with_tables(model, tables)
@@ -143,6 +145,14 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
         "made": made,
     }
     return data, facts
+
+
+def without_components(model: SharedModel) -> SharedModel:
+    """The model without a kernel's components, which a browser doesn't compute: straight lines alone predict there."""
+    chosen = model.config.model
+    if not isinstance(chosen, Joint) or chosen.settings.kernel_scale == 0.0:
+        return model
+    return replace(model, config=replace(model.config, model=chosen.with_settings(kernel_scale=0.0)))
 
 
 def list_facts(model: SharedModel) -> dict[str, Any] | None:
