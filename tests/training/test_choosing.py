@@ -8,11 +8,21 @@ import numpy as np
 import pytest
 
 import fedrecplus as fr
+from fedrecplus.config import assign
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.errors import DataWarning
 from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.parts.channel import least_persons
-from fedrecplus.training.choosing import Choice, Validated, _cut, _validated_choice, _widened, _wider, choose
+from fedrecplus.training.choosing import (
+    Choice,
+    Validated,
+    _cut,
+    _validated_choice,
+    _widened,
+    _wider,
+    choose,
+    left_out_of_sums,
+)
 
 
 def tastes(clients: int = 120, items: int = 60, noise: float = 0.02, seed: int = 0) -> Ratings:
@@ -149,6 +159,16 @@ def test_sparse_data_get_most_columns_where_there_are_items_and_people_enough(
     assert least_persons(132) == 396
     assert _widened(Choice(sparse, ""), suited, ratings).config.model.columns == columns
     assert _widened(Choice(suited, ""), suited, ratings).config == suited
+
+
+def test_ratings_of_items_with_too_few_raters_for_a_sum_are_counted() -> None:
+    ratings = tastes(clients=400, items=60)
+    few = ratings.where((ratings.items != 7) | (ratings.client_of_rating < 40))
+    rated = int(few.item_counts()[7])
+    plain = fr.preset("fedrec+secure")
+    sums = [assign(plain, [f"channel.fewest_contributors={least}"]) for least in (rated, rated + 1)]
+    assert [left_out_of_sums(few, config) for config in sums] == [0.0, rated / len(few)]
+    assert left_out_of_sums(few, fr.preset("fedmf")) == 0.0
 
 
 def test_more_columns_are_not_tried_where_their_sums_could_be_taken_apart() -> None:

@@ -63,10 +63,11 @@ def info(
     """Show what is in a data set."""
     check_file_place(json_file)
     ratings = load_with_bar(data, options)
-    from fedrecplus.training import choose  # here: it brings the engines, for which no other of these waits
+    from fedrecplus.training import choose, left_out_of_sums  # here: it brings the engines, which no other needs
 
     choice = choose(ratings, validate=False)
-    facts = {**describe(ratings), "algorithm": choice.config.algorithm}
+    left_out = left_out_of_sums(ratings, choice.config)
+    facts = {**describe(ratings), "algorithm": choice.config.algorithm, "left_out_of_sums": left_out}
     show_list([*_lines(facts), ("train takes", f"{choice.config.algorithm}, unless a validation cut says otherwise")])
     write_json_to(json_file, facts)
     _note_other_size(data, len(ratings))
@@ -119,6 +120,10 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         *_histogram(facts["histogram"]),
         ("per client", f"mean {facts['mean_activity']:,.1f}, {quantiles}"),
         ("top tenth", f"{facts['top_decile_share']:.1%} of ratings go to the most popular tenth of the items"),
+        (
+            "rare items",
+            f"have {facts['left_out_of_sums']:.1%} of ratings: too few raters each for a row in secure sums",
+        ),
         ("known of items", metadata),
     ]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RATINGS as RATINGS,
         Choice as Choice,
         choose as choose,
+        left_out_of_sums as left_out_of_sums,
     )
     from fedrecplus.training.estimator import FedRec as FedRec
     from fedrecplus.training.evaluation import (

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, assign, preset, with_channel
 from fedrecplus.data import Ratings, Split, validation_cut
 from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import least_persons
+from fedrecplus.parts.channel import RingSettings, least_persons, never_summed
 from fedrecplus.training.loop import train
 from fedrecplus.training.measures import evaluate
 
@@ -130,6 +131,14 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     sizes = (secure, *_wider(secure, ratings))
     choice = _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
     return _widened(choice, secure, ratings)
+
+
+def left_out_of_sums(ratings: Ratings, config: Config) -> float:
+    """The share of ratings that are of items whose rows secure sums leave out, since too few people rated these."""
+    settings, counts = config.channel.settings, ratings.item_counts()
+    if not isinstance(settings, RingSettings):
+        return 0.0
+    return float(counts[never_summed(public_items(ratings, config), settings)].sum() / counts.sum())
 
 
 def _validated_choice(
