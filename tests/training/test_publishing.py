@@ -60,6 +60,16 @@ def test_no_seed_is_published(run: Path, tmp_path: Path, name: str) -> None:
     assert str(SEED).encode() not in published_files(run, tmp_path)[name]
 
 
+def test_no_folder_of_the_operator_s_is_published(tmp_path: Path) -> None:
+    file = tmp_path / "folder of customers" / "others.csv"
+    file.parent.mkdir()
+    RATINGS.to_frame().write_csv(file)
+    run = trained(tmp_path / "run", RATINGS, "fedrec+", "statistics.source=public", f"statistics.file={file}")
+    assert b"folder of customers" in (run / MODEL).read_bytes()
+    for name, content in published_files(run, tmp_path).items():
+        assert b"folder of customers" not in content, name
+
+
 def test_errors_have_three_digits(run: Path, tmp_path: Path) -> None:
     exact, files = RunFolder(run).result(), published_files(run, tmp_path)
     figures, made = json.loads(files[PUBLISHED])["figures"], json.loads(files["model.json"])["made"]

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config
+from fedrecplus.config import Config, change
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import Model
 from fedrecplus.protocol import PublicItems
@@ -45,7 +46,10 @@ def published_model(model: SharedModel, result: Mapping[str, Any]) -> SharedMode
         model = replace(model, V=_without_rows(model, rare))
     public = replace(model.public, mean=round(float(model.public.mean), _MEAN_DIGITS))
     dense = _rounded(model.dense[:, None])[:, 0] if model.dense.size else model.dense
-    return replace(model, V=_rounded(model.V), dense=dense, public=public, config=replace(model.config, seed=0))
+    config = change(
+        model.config, "statistics.file", Path(model.config.statistics.file).name
+    )  # whose folders are nobody's
+    return replace(model, V=_rounded(model.V), dense=dense, public=public, config=replace(config, seed=0))
 
 
 def published_figure(value: float | None) -> float | None:
