@@ -441,6 +441,24 @@ def test_what_a_person_reads_is_the_task_that_the_person_agrees_to(tmp_path: Pat
     assert run_in_node(tmp_path, OFFERED, packets) == [True, "task", "task", "task", "policy"]
 
 
+TASKS = """
+print(given.map((text) => {
+  try {
+    return device.taskOf(text).text === text;
+  } catch (refused) {
+    return refused.kind;
+  }
+}));
+"""
+
+
+def test_a_task_of_less_than_nothing_is_none_in_a_browser(tmp_path: Path) -> None:
+    task = Task.of("00c0ffee", demonstration(3), CATALOGUE)
+    lies = [{"kept": -1}, {"first": -2}, {"growth": -0.5}, {"rounds": 0}, {"size": 1.5}, {"kept": "none"}]
+    texts = [task.text, *(json.dumps({**json.loads(task.text), **lie}) for lie in lies)]
+    assert run_in_node(tmp_path, TASKS, texts) == [True, *["request"] * len(lies)]
+
+
 def judged(task: Task, config: Config, catalogue: ItemCatalogue) -> bool | str:
     try:
         task.check("00c0ffee", config, 0, catalogue)

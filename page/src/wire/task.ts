@@ -37,9 +37,16 @@ export function taskOf(text: string): Task {
   } catch {
     /* no document */
   }
-  if (!isRecord(facts) || typeof facts["settings"] !== "string" || !Number.isSafeInteger(facts["rounds"])) throw new Refusal("request", "no task's own text");
+  if (!isRecord(facts) || !isTask(facts)) throw new Refusal("request", "no task's own text");
   const { model, settings, rounds, catalogue, items, first, log, size, growth, kept } = facts as unknown as Task;
   return { model, settings, rounds, catalogue, items, first, log, size, growth, kept, text, digest: bytesToHex(sha256(utf8ToBytes(text))) };
+}
+
+/** Whether every fact is of its kind, and no number less than it may be: of −1 rounds that are kept, any table would do. */
+function isTask(facts: Record<string, unknown>): boolean {
+  const least = { rounds: 1, first: -1, size: 0, kept: 0, growth: 0 };
+  const counted = Object.entries(least).every(([name, low]) => Number.isFinite(facts[name]) && Number(facts[name]) >= low && (name === "growth" || Number.isSafeInteger(facts[name])));
+  return counted && ["model", "settings", "catalogue", "items", "log"].every((name) => typeof facts[name] === "string");
 }
 
 /** Refuse a question that is none of its task's. */
