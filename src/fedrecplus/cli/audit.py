@@ -75,7 +75,7 @@ def audit_command(
     algorithms: Annotated[
         str, typer.Option("--algorithm", metavar="A,B,…", help="Presets, TOML files, or folders of runs.")
     ],
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that the server takes notes of.")] = 20,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that the server records.")] = 20,
     users: Annotated[int, typer.Option(min=1, help="Clients that are attacked.")] = 200,
     attacks: Annotated[
         str | None,

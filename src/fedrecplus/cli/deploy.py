@@ -46,7 +46,7 @@ def run_command(
         str | None, typer.Option(metavar="PRESET-OR-FILE", help="A preset or a TOML file; --resume needs none.")
     ] = None,
     items: Annotated[Path | None, typer.Option(metavar="FILE", help="The item catalogue; see `deploy items`.")] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Begin when so many nodes are connected.")] = 1,
+    nodes: Annotated[int, typer.Option(min=1, help="Begin when this many nodes are connected.")] = 1,
     rounds: Annotated[int | None, typer.Option(min=1, help="How many rounds.")] = None,
     rounds_in_all: Annotated[
         int, typer.Option(min=0, help="Rounds that devices agree to, later runs --after this one included; 0: of this.")
@@ -56,7 +56,7 @@ def run_command(
     deadline: Deadline = 120.0,
     cohort: Annotated[
         int,
-        typer.Option(min=0, help="Close a round at so many answers, of somewhat more nodes that are asked; 0: all."),
+        typer.Option(min=0, help="Close a round at this many answers, of somewhat more nodes that are asked; 0: all."),
     ] = 0,
     persons_per_node: Annotated[
         int, typer.Option(min=1, help="Most persons that one key may speak for in the run.")

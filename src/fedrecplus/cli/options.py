@@ -125,7 +125,8 @@ def changes_of(
     negatives: Annotated[
         int,
         typer.Option(
-            min=0, help="Rank each test item among so many items drawn by the seed, too, as many papers do. Default: 0."
+            min=0,
+            help="Also rank each test item among this many items drawn by the seed, as many papers do. Default: 0.",
         ),
     ] = 0,
     settings: Settings = None,

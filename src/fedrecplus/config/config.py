@@ -44,9 +44,9 @@ class CohortSettings(Settings):
 
     fraction: Annotated[float, number(1e-9, 1, "share of all clients that is asked in a round")] = 1.0
     dropout: Annotated[float, number(0, 0.999, "share of the asked clients that never answers")] = 0.0
-    sampling: Annotated[
-        Literal["fixed", "poisson"], text("ask exactly that share, or each client by a coin of its own")
-    ] = "fixed"
+    sampling: Annotated[Literal["fixed", "poisson"], text("ask exactly that share, or toss a coin for each client")] = (
+        "fixed"
+    )
 
 
 class ServerSettings(Settings):
@@ -56,19 +56,21 @@ class ServerSettings(Settings):
     cooldown: Annotated[float, number(0, 1, "share of the rounds, at the end, in which the step falls to 0")] = 0.0
     held_back: Annotated[
         float,
-        number(0, 0.5, "simulation: share of the ratings that choose priors and lists, and are trained on after that"),
+        number(0, 0.5, "simulation: share of the ratings held out to choose priors and lists, then trained on"),
     ] = 0.0
 
 
 class EvaluationSettings(Settings):
     """When to look at the test ratings, and what makes a list good."""
 
-    every: Annotated[int, number(1, 10**7, "rounds between evaluations; the first and the last are, too")] = 10
+    every: Annotated[
+        int, number(1, 10**7, "rounds between evaluations; the first and the last round are always evaluated")
+    ] = 10
     relevant_from: Annotated[
         float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
     ] = 4.0
     negatives: Annotated[
-        int, number(0, 10**6, "rank each test item among so many unrated items, too, drawn by the seed; 0: no")
+        int, number(0, 10**6, "also rank each test item among this many unrated items, drawn by the seed; 0: don't")
     ] = 0
 
 
@@ -94,7 +96,7 @@ class GeneralSettings(Settings):
     precision: Annotated[
         Literal["float32", "float64"],
         text(
-            "of the engines fast and cuda; the reference always has float64, and so has cuda where clients choose "
+            "of the engines fast and cuda; the reference always uses float64, and so does cuda where clients choose "
             "items by V in every round"
         ),
     ] = "float32"

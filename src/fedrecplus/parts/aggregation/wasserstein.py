@@ -35,7 +35,7 @@ class Settings(WeightSettings):
     ] = "mean-own"
     global_step: Annotated[
         Literal["last", "mean"],
-        text("what D is measured to: the step applied last round, or this round's uniform mean"),
+        text("what D is the distance to: the step applied last round, or this round's uniform mean"),
     ] = "last"
     covariance: Annotated[
         Literal["none", "diagonal", "full"],

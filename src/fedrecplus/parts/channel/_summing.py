@@ -58,7 +58,7 @@ class RingSettings(Settings):
     fewest_contributors: Annotated[
         int, number(1, 10**6, "rows with fewer expected in the cohort, by public counts, are zeroed before masking")
     ] = 6
-    least_cohort: Annotated[int, number(2, 10**6, "fewer clients than this are no sum")] = 10
+    least_cohort: Annotated[int, number(2, 10**6, "no sum of fewer clients than this")] = 10
 
 
 def check_ring(config: Any) -> None:

@@ -52,7 +52,7 @@ class Settings(RingSettings):
     """successive items of a block: as many as fill a ciphertext, 4,096 numbers of 32 bits"""
     cryptography: Annotated[
         Literal["skipped", "computed"],
-        text("simulation: compute every ciphertext, or the same sums without; seconds mean something where computed"),
+        text("simulation: compute every ciphertext, or the same sums without; seconds are meaningful only if computed"),
     ] = "skipped"
 
 

@@ -52,9 +52,7 @@ class Settings(RingSettings):
     """clients among whom each one's rows are shared: all must collude"""
     cryptography: Annotated[
         Literal["skipped", "computed"],
-        text(
-            "simulation: compute every share, or the same sums without; seconds mean something where they are computed"
-        ),
+        text("simulation: compute every share, or the same sums without; seconds are meaningful only if computed"),
     ] = "skipped"
 
 

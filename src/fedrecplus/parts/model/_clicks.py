@@ -37,7 +37,7 @@ BIAS_PRIOR = 5.0
 NEGATIVES = 4.0
 """items drawn as not clicked, per click, in all publications"""
 LeakyNegatives = Annotated[
-    bool, text("never draw what is held out for the test: repeats figures of released code, tells the model the test")
+    bool, text("never draw held-out test items as negatives: repeats figures of released code, but gives the test away")
 ]
 
 

@@ -91,7 +91,7 @@ class Settings(PublicSettings):
     ] = VALIDATED
     structure: Annotated[
         Literal["measured", "whole", "popular"],
-        text("components of W that lists rank by: those that are no chance, by their strengths; all; the first alone"),
+        text("components of W that lists rank by: those stronger than chance, all, or only the first"),
     ] = "measured"
     few_ratings: ClassVar[float] = 60.0
     """of an item, averaged over ratings: there, popularity has half its weight in lists"""
@@ -99,9 +99,7 @@ class Settings(PublicSettings):
     """standard deviation of W's start values"""
     interaction_start: Annotated[
         Literal["chance", "features"],
-        text(
-            "W before training: chance; or, for sums with noise, popularity and what the catalogue says, which is free"
-        ),
+        text("W before training: random; or, for sums with noise, from popularity and the catalogue, at no budget"),
     ] = "chance"
 
 

@@ -28,7 +28,7 @@ class Settings(_budget.BudgetSettings):
     """Options of the mechanism."""
 
     amplification: Annotated[
-        bool, text("count on nobody knowing who took part in a round; needs cohort.sampling=poisson")
+        bool, text("rely on nobody knowing who took part in a round; needs cohort.sampling=poisson")
     ] = False
 
 

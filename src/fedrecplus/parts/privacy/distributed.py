@@ -46,7 +46,8 @@ class Settings(_budget.BudgetSettings):
         int, number(0, 10**6, "deployed: n, whose honest share adds enough noise; 1: each by itself; 0: all asked")
     ] = 0
     draw: Annotated[
-        Literal["sum", "shares"], text("in simulation: one draw with the law of the sum, or every device's share")
+        Literal["sum", "shares"],
+        text("simulation: draw the sum's noise once, from its distribution, or every device's share"),
     ] = "sum"
 
 

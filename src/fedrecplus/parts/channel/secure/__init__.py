@@ -62,7 +62,7 @@ class Settings(RingSettings):
         bool, text("deployed: cohorts so small that a sum may be taken apart; devices refuse unless their owners agree")
     ] = False
     groups: Annotated[
-        int, number(1, 10**6, "random groups of the cohort that are summed apart, against few who spoil; 1: one sum")
+        int, number(1, 10**6, "random groups of the cohort with a sum each, against malicious clients; 1: one sum")
     ] = 1
     corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
     dropout_bound: ClassVar[float] = 0.1
