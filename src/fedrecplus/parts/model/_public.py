@@ -39,12 +39,17 @@ def ridge_regression(x: Array, ratings: Array, ridge: Array, prior: Array, colum
     """The posterior mean of people's weights, given ratings of rows x of X, the weights' ridges and prior means.
 
     The first column of X is the baseline: its weight is 1 and certain, and it has no ridge and no prior. Beside the
-    mean, the last columns of the weights' covariance over the noise: without the baseline's row, which is zero.
+    mean, the last columns of the weights' covariance over the noise: without the baseline's row, which is zero. Where
+    only the mean is asked for and ratings are fewer than weights, one equation for each rating gives the same.
     """
-    xp, A, targets = namespace(x), x[..., 1:], ratings - x[..., 0]
-    transposed = xp.matrix_transpose(A)
-    gram = add_to_diagonal(transposed @ A, ridge)
-    solution, covariance = solve(gram, product(transposed, targets - A @ prior), columns)
+    xp, A = namespace(x), x[..., 1:]
+    transposed, surprise = xp.matrix_transpose(A), ratings - x[..., 0] - A @ prior
+    if columns == 0 and A.shape[-2] < A.shape[-1]:
+        scaled = transposed / ridge[..., None]
+        multipliers, covariance = solve(add_to_diagonal(A @ scaled, 1.0), surprise)
+        solution = product(scaled, multipliers)
+    else:
+        solution, covariance = solve(add_to_diagonal(transposed @ A, ridge), product(transposed, surprise), columns)
     return xp.concat([xp.ones_like(solution[..., :1]), prior + solution], axis=-1), covariance
 
 
