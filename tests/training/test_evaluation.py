@@ -52,6 +52,24 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(errors_of(TEST, PREDICTOR.predict, fallback, TAIL).squared, errors.squared)
 
 
+def test_weights_are_copied_for_a_few_pairs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may have a table of its own: pairs times tables of ML-100K would be 26 GB."""
+    copied: list[int] = []
+
+    class Weights(np.ndarray):
+        def __getitem__(self, clients: object) -> object:
+            copied.append(np.size(clients))
+            return super().__getitem__(clients).view(np.ndarray)
+
+    clients, items = np.arange(40) % 3, np.arange(40) % 5
+    W, X = np.arange(12.0).reshape(3, 4), np.arange(20.0).reshape(5, 4)
+    monkeypatch.setattr(evaluation, "_NUMBERS", 28)
+    predicted = Predictor(W.view(Weights), X).predict(clients, items)
+    np.testing.assert_array_equal(predicted, (W[clients] * X[items]).sum(axis=1))
+    assert max(copied) == 7
+    assert len(Predictor(W, X).predict(clients[:0], items[:0])) == 0
+
+
 def test_errors_by_client_add_up() -> None:
     fallback = Fallback.of(TRAINING)
     errors, scores = errors_of(TEST, PREDICTOR.predict, fallback, TAIL), score(TEST, PREDICTOR.predict, fallback)

@@ -22,6 +22,8 @@ Predict = Callable[[NDArray[Any], NDArray[Any]], Array]
 CLIENT_PRIOR = 5.0
 """pseudo-ratings at everybody's mean that a client's own is damped by"""
 _BLOCK = 1 << 16
+_NUMBERS = 1 << 24
+"""of weights that are copied at a time"""
 
 
 class ScoredBy(NamedTuple):
@@ -54,7 +56,12 @@ class Predictor:
     """the model and its dense arrays, where predictions are not X·w"""
 
     def predict(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
-        """Predictions for pairs, in standard units."""
+        """Predictions for pairs, in standard units: some at a time, since a client may have a table of its own."""
+        some = range(0, len(clients), max(_NUMBERS // max(self.W.shape[1], 1), 1))
+        pairs = ((clients[first : first + some.step], items[first : first + some.step]) for first in some)
+        return np.concatenate([np.zeros(0), *(self._of_pairs(*each) for each in pairs)])
+
+    def _of_pairs(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
         if self.scored_by is not None:
             return self.scored_by.scores(self.X[items][:, None], self.W[clients])[:, 0]
         ratings: Array = np.einsum("ij,ij->i", self.W[clients].astype(np.float64), self.X[items].astype(np.float64))
