@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings, strategies as st
 
 from fedrecplus.parts.channel import RingLayout, too_few
-from fedrecplus.parts.channel.secure import messages, shamir
+from fedrecplus.parts.channel.secure import graph, messages, shamir
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
@@ -416,3 +416,21 @@ def test_rows_that_too_few_survivors_span_are_not_unmasked() -> None:
 def test_every_real_client_has_secrets_of_its_own() -> None:
     roots = {SecureClient(number, SESSION, WHOLE).state.root for number in range(20)}
     assert len(roots) == 20
+
+
+@pytest.mark.parametrize(
+    ("cohort", "neighbours", "taken"), [(6, 1, False), (99, 97, False), (108, 21, False), (108, 22, True)]
+)
+def test_a_server_that_chooses_neighbours_has_no_sum_of_a_pair(cohort: int, neighbours: int, taken: bool) -> None:
+    """It could unmask everybody's sum with them apart: of two, were they told of no others, whatever the cohort."""
+    session, others = Cohort(neighbours + 1, WHOLE), range(1, neighbours + 1)
+    adverts = {number: messages.unpack(messages.Advertisement, one.advertise(), SESSION) for number, one in
+               session.clients.items()}  # fmt: skip
+    records = b"".join(adverts[number].record() for number in others)
+    threshold = graph.least_threshold(neighbours, pinned=False)
+    told = messages.pack(messages.Neighbourhood(messages.VERSION, SESSION, threshold, cohort, records))
+    if taken:
+        session.clients[0].share(told)
+    else:
+        with pytest.raises(Refused, match="could be unmasked apart"):
+            session.clients[0].share(told)

@@ -15,6 +15,8 @@ import { SHARE_BYTES, split } from "./shamir";
 
 const STAGES = ["advertise", "share", "mask", "reveal"] as const;
 export type StageName = (typeof STAGES)[number];
+/** Smaller cohorts are complete graphs; in larger ones nobody has fewer neighbours than these: `graph.py`. */
+const [LEAST_SPARSE, FEWEST_NEIGHBOURS] = [100, 22];
 const SEALED_BYTES = 2 * SHARE_BYTES + 16;
 const NOTHING = new Uint8Array(0);
 
@@ -141,6 +143,7 @@ function checkNeighbours(state: ClientState, threshold: number, cohort: number, 
   const count = adverts.length;
   if (adverts.some(({ number }) => number === state.number)) throw refused("a client is no neighbour of itself");
   if (cohort < state.leastCohort) throw refused(`a cohort of ${cohort}, and at least ${state.leastCohort} are asked for`);
+  if (count < (cohort < LEAST_SPARSE ? cohort - 1 : FEWEST_NEIGHBOURS)) throw refused(`${count} neighbours in a cohort of ${cohort}: a sum of so few could be unmasked apart`);
   const least = Math.floor(count / 2) + 1;
   if (count >= cohort || threshold < least || threshold > count) throw refused(`a threshold of ${threshold} of ${count} neighbours, in a cohort of ${cohort}`);
   const own = ["cipher key", "mask key"].map((name) => keys.publicKey(secretOf(state, name)));

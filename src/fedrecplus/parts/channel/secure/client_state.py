@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from fedrecplus.parts.channel._groups import Grouping
 from fedrecplus.parts.channel._ring import RingLayout
 from fedrecplus.parts.channel.secure import keys
-from fedrecplus.parts.channel.secure.graph import least_threshold
+from fedrecplus.parts.channel.secure.graph import least_neighbours, least_threshold
 from fedrecplus.parts.channel.secure.messages import (
     NUMBER_BYTES,
     Advertisement,
@@ -87,6 +87,8 @@ def checked_neighbours(
         raise Refused("where rows differ, everybody must be a neighbour: a row needs masks with all who send it")
     if count != message.cohort - 1 and state.pinned:
         raise Refused("with pinned identities everybody must be a neighbour: a lying server could choose them")
+    if count < least_neighbours(message.cohort):
+        raise Refused(f"{count} neighbours in a cohort of {message.cohort}: a sum of so few could be unmasked apart")
     _check_group(message, adverts, state)
     own_keys = {keys.public_key(secrets.private(name)) for name in (b"cipher key", b"mask key")}
     seen = [key for advert in adverts.values() for key in (advert.cipher_key, advert.mask_key)]

@@ -17,6 +17,8 @@ CORRECTNESS_BITS = 20
 """η: a round with dropouts up to the bound fails with a probability of 2^−20 at most"""
 LEAST_SPARSE = 100
 """smaller cohorts are complete graphs"""
+FEWEST_NEIGHBOURS = 22
+"""of larger ones: fewer are in no plan for a tenth that vanishes, even if nobody is corrupted"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def least_threshold(neighbours: int, pinned: bool) -> int:
     the server is not trusted to tell everybody the same, more than two thirds (Bonawitz et al. 2017, Theorem 6.5).
     """
     return 2 * neighbours // 3 + 1 if pinned else neighbours // 2 + 1
+
+
+def least_neighbours(cohort: int) -> int:
+    """The fewest neighbours that a client accepts: a server could make a small cohort of few that know no others."""
+    return cohort - 1 if cohort < LEAST_SPARSE else FEWEST_NEIGHBOURS
 
 
 def fewest_of(share: float, cohort: int) -> int:
