@@ -49,6 +49,11 @@ class PublicItems:
         """The mean ratings, or the mean of all ratings where none are known."""
         return self.average if len(self.average) else np.full(len(self.popularity), self.mean)
 
+    @property
+    def described(self) -> NDArray[np.bool_]:
+        """Items of which something is known besides how they were rated."""
+        return np.asarray((self.content != 0.0).any(axis=1))
+
     def of_items(self, places: NDArray[np.int64]) -> PublicItems:
         """What is known of some of the items, in this order."""
         tables = {name: getattr(self, name) for name in ("content", "popularity", "average", "years")}

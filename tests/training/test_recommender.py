@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import assign, preset
+from fedrecplus.data import Catalogue
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
 from fedrecplus.training import Recommender, train
@@ -53,6 +54,21 @@ def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(scale:
     newcomer = recommender.fold_in(dict(zip(items.tolist(), ratings.tolist(), strict=True)))
     np.testing.assert_allclose(newcomer.predict(range(40)), recommender.predict(5, range(40)), rtol=1e-4, atol=1e-5)
     assert not {item.item for item in newcomer.top_items(40)} & set(items.tolist())
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_an_item_that_nobody_rated_is_predicted_by_its_genres_or_by_the_person_alone(described: bool) -> None:
+    genres = np.arange(40)[:, None] % 2 == np.arange(2)
+    genres[7] &= described
+    catalogue = Catalogue(("",) * 40, np.zeros(40, np.int16), genres, ("odd", "even"))
+    ratings = replace(RATINGS.where(RATINGS.items != 7), catalogue=catalogue)
+    recommender = train(ratings, None, assign(preset("fedrec+secure"), ["server.rounds=2"])).recommender
+    own = ratings.of(3)[1]
+    mean = (own.sum() + 5 * recommender.model.public.mean) / (len(own) + 5)
+    assert (recommender.predict(3, [7])[0] == pytest.approx(ratings.scale.restore(mean))) != described
+    assert recommender.model.known[7] == described
+    lists = [person.top_items(40)[-1].item for person in (recommender.client(3), recommender.fold_in({1: 5.0}))]
+    assert described or lists == [7, 7]
 
 
 @pytest.mark.parametrize("algorithm", ["fedrec", "fedmf", "fedrec+secure"])

@@ -41,7 +41,8 @@ export function restore(scale: Scale, standard: number): number {
 
 /** Whether the model can say something about an item. */
 export function knows(model: SharedModel, item: number): boolean {
-  return model.rule.predictsColdItems || model.known.popularity[item]! > 0;
+  const { content, popularity } = model.known;
+  return popularity[item]! > 0 || (model.rule.predictsColdItems && row(content, item).some((feature) => feature !== 0));
 }
 
 /** A person with these ratings (item number → rating on the data's scale, the latest last). */
@@ -106,11 +107,8 @@ export function scores(person: Person, by: By): Float64Array {
   if (by === "list" && !person.items.some((item) => knows(model, item))) return Float64Array.from(model.known.popularity);
   if (!person.z || by === "rating") return rawRatings(person);
   const found = times(model.X, person.z);
-  if (!model.rule.predictsColdItems) {
-    const least = found.reduce((low, value) => Math.min(low, value), Infinity);
-    for (let i = 0; i < found.length; i++) if (!knows(model, i)) found[i] = least;
-  }
-  return found;
+  const least = found.reduce((low, value) => Math.min(low, value), Infinity);
+  return found.map((score, item) => (knows(model, item) ? score : least));
 }
 
 /** The n best wanted items, best first; of equals the more popular, then the one that comes first. */

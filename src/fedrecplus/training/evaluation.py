@@ -112,8 +112,8 @@ class Fallback:
 
     Of a client without ratings the items are known: each gets its damped mean, as everybody may know it. Of an item
     without ratings the client is known: its damped mean says how it rates, and which items it meets. Where the model
-    has a prediction, too, it is the mean of both. Where neither is known, it is everybody's mean. Ours: the model takes
-    an unrated item for a bad one, which is right of what nobody chose and wrong of what is new.
+    predicts by what describes the item, too, it is the mean of both. Where neither is known, it is everybody's mean.
+    Ours: the model takes an unrated item for a bad one, which is right of what nobody chose and wrong of what is new.
     """
 
     client_mean: Array
@@ -139,9 +139,10 @@ class Fallback:
         client_mean = client_means(training.indptr, training.standard_values, mean)
         item_mean = training.item_means() if public is None else public.averages()
         known_item = (training.item_counts() if public is None else public.popularity) > 0
-        ranks_all = config is not None and config.model.PREDICTS_COLD_ITEMS
-        known_client = np.diff(training.indptr) > 0
-        return cls(client_mean, item_mean, known_client, known_item, known_item | ranks_all, mean)
+        ranked_item, known_client = known_item, np.diff(training.indptr) > 0
+        if public is not None and config is not None and config.model.PREDICTS_COLD_ITEMS:
+            ranked_item = known_item | public.described
+        return cls(client_mean, item_mean, known_client, known_item, ranked_item, mean)
 
     def knowing_everything(self) -> Fallback:
         """The same for who has an answer for every pair."""

@@ -121,7 +121,7 @@ class HeldBack:
 
     @property
     def _fallback(self) -> Fallback:
-        return Fallback.of(self.problem.ratings, self.problem.config)
+        return Fallback.of(self.problem.ratings, self.problem.config, self.problem.public)
 
 
 def _with_bytes(

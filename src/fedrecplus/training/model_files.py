@@ -112,17 +112,13 @@ class SharedModel:
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items that the model can say something about."""
-        return (self.public.popularity > 0) | self.predicts_cold_items
+        public = self.public
+        return (public.popularity > 0) | (public.described & self.config.model.PREDICTS_COLD_ITEMS)
 
     @property
     def likes_alone(self) -> bool:
         """Whether every item's average is the same, so that it was trained on likes and its ratings mean nothing."""
         return len(self.public.average) > 1 and bool(np.ptp(self.public.average) < 1e-9)
-
-    @property
-    def predicts_cold_items(self) -> bool:
-        """Whether it says something sensible where nothing was rated, by what is public of the items."""
-        return self.config.model.PREDICTS_COLD_ITEMS
 
     def write(self, folder: Path) -> None:
         """Write ``model.safetensors``."""

@@ -79,7 +79,7 @@ class Model(Part[S]):
     kind: ClassVar[str] = "model"
     label: ClassVar[str] = "model"
     PREDICTS_COLD_ITEMS: ClassVar[bool] = False
-    """whether it predicts ratings of items that nobody rated"""
+    """whether it predicts ratings of items that nobody rated, by what describes them"""
     CHOICES: ClassVar[bool] = False
     """whether it learns from what people chose"""
     ALL_ITEMS: ClassVar[bool] = False
