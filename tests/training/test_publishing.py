@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +69,15 @@ def test_no_folder_of_the_operator_s_is_published(tmp_path: Path) -> None:
     assert b"folder of customers" in (run / MODEL).read_bytes()
     for name, content in published_files(run, tmp_path).items():
         assert b"folder of customers" not in content, name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_nobody_else_on_the_machine_looks_into_a_run_folder(tmp_path: Path) -> None:
+    """Its model has exact counts and averages, and the seed."""
+    fr.train(RATINGS, None, fr.assign(fr.preset("fedmf"), ["server.rounds=1"]), out=tmp_path / "runs" / "own")
+    fr.FedRec("fedmf", server__rounds=1).fit(RATINGS.to_frame()).save(tmp_path / "saved")
+    for folder in (tmp_path / "runs" / "own", tmp_path / "saved"):
+        assert folder.stat().st_mode & 0o077 == 0
 
 
 def test_errors_have_three_digits(run: Path, tmp_path: Path) -> None:

@@ -228,8 +228,11 @@ class FedRec:
         return -float(np.sqrt(np.mean(difference**2)))
 
     def save(self, folder: str | Path) -> None:
-        """Write the model and, in a file of its own, the simulated clients' private parts into a folder."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        """Write the model and, in a file of its own, the simulated clients' private parts into a folder.
+
+        One that isn't there yet is made for its owner alone.
+        """
+        Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._fitted().save(folder)
 
     @classmethod

@@ -1,8 +1,9 @@
 """A trained model as two files: what the server may know, and what the simulated clients keep to themselves.
 
-``model.safetensors`` can be handed to anybody: V, the items, and what everybody knows of them. ``clients.safetensors``
-holds every simulated client's weights and ratings. In a deployment each client's part would be on its own device; it
-is a file of its own so that a model can be shared without it.
+``model.safetensors`` has V, the items, and what every client is told of them; in a run folder with exact figures of the
+participants and the seed, so what is published is a coarser copy (``publishing``). ``clients.safetensors`` holds every
+simulated client's weights and ratings. In a deployment each client's part would be on its own device; it is a file of
+its own so that a model can be shared without it.
 """
 
 from __future__ import annotations

@@ -122,8 +122,13 @@ class RunFolder:
         return (self.path / RESULT).exists()
 
     def begin(self, config: Config, data: Mapping[str, Any], *, overwrite: bool) -> None:
-        """Make the folder ready for a new run; refuse one that holds a run, unless it may be overwritten."""
+        """Make the folder ready for a new run; refuse one that holds a run, unless it may be overwritten.
+
+        One that isn't there yet is made for its operator alone: exact figures of the participants are in it.
+        """
         self.check_free(overwrite=overwrite)
+        if not self.path.exists():
+            self.path.mkdir(parents=True, mode=0o700)
         self._remove_run()
         write_json(self.path / DATA, data)
         write_text(self.path / METRICS, "")
