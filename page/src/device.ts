@@ -5,6 +5,7 @@ export { askedBudget } from "./device/budget";
 export { checkOffer, checkUnchanged, newestTable, scaleText } from "./device/round";
 export { sharedModel } from "./device/model";
 export { checkedState } from "./device/steps";
+export { nothing } from "./device/sums";
 export { firstState, momentCount, momentsOf, nextState } from "./server/round";
 export { groupOf } from "./secure/groups";
 export { matrixOf, requestDigest, requestOf, rounds, sumSession } from "./wire/request";

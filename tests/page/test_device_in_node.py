@@ -502,6 +502,26 @@ def test_whoever_is_clipped_is_counted_alike(tmp_path: Path) -> None:
     assert run_in_node(tmp_path, CLIPPED, cases) == expected
 
 
+NOBODY = """
+print(given.map((content) => {
+  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const terms = device.termsOf(request.config, request.attached, request.round, 7);
+  const { moves, weights } = device.encode(device.nothing(terms), device.encodingOf(terms, 300, 250), 0n);
+  return [moves.some(Boolean), ...weights];
+}));
+"""
+
+
+def test_who_has_rated_nothing_is_counted_alike(tmp_path: Path) -> None:
+    configs, expected = [demonstration(4), demonstration(4, **NOISED, privacy__epsilon=6.0)], []
+    for config, weight in zip(configs, (None, 0.0), strict=True):
+        upload = Upload(0, np.zeros(0, np.int64), np.zeros((0, 7)), weight)
+        encoding = sum_terms(config, CATALOGUE.public, (len(CATALOGUE.ids), 7), 1).encoding(300, 250)
+        expected.append([False, *encode(upload, encoding, 0).weights.tolist()])
+    assert [weights[-1] for weights in expected] == [1, 1], "a person"
+    assert run_in_node(tmp_path, NOBODY, [packet_of(config, 1) for config in configs]) == expected
+
+
 def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:
     others = [
         {"model__rule": "mf"},

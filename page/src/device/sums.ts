@@ -105,11 +105,14 @@ function vectorOf(contribution: Contribution | null, state: client.ClientState, 
   const nodes = client.cohortOf(state);
   const encoding = encodingOf(terms, persons, nodes);
   const key = new DataView(client.secretOf(state, "rounding").slice().buffer).getBigUint64(0);
-  const weight = terms.noise ? 0 : null; // who has nothing to add is a person in the count: no noise covers that
-  const nothing: Contribution = { items: new Int32Array(0), delta: table(0, terms.layout.columns), statistic: new Float64Array(0), weight };
-  const vector = encode(contribution ?? nothing, encoding, key);
+  const vector = encode(contribution ?? nothing(terms), encoding, key);
   addShare(terms, vector, encoding, nodes, uniformOf(drawing(client.secretOf(state, "noise"))));
   return vector;
+}
+
+/** What somebody adds who has rated nothing that the server knows: a person in the count, which no noise covers, and zeros. */
+export function nothing({ layout, noise }: SumTerms): Contribution {
+  return { items: new Int32Array(0), delta: table(0, layout.columns), statistic: new Float64Array(0), weight: noise ? 0 : null };
 }
 
 /** The last answer once more; its secrets are deleted, so no other question has an answer. */
