@@ -38,7 +38,7 @@ Items = NDArray[np.int64]
 _PRIORS = {"user_mean": (0.0, 0.85, 1.7), "public_scale": (0.05, 0.18)}
 _RIDGES = {"noise": (1.2, 2.2, 4.0), "bias_scale": (0.5, 1.0, 1.5)}
 _SMOOTHNESS = {"kernel_scale": (0.3, 0.55)}
-_STRUCTURES = {"structure": ("whole", "popular"), "popularity_weight": (0.0, 0.3)}
+_STRUCTURES = {"structure": ("whole", "popular"), "popularity_weight": (0.0, 0.3, 1.0)}
 _MIXTURES = {"rating_weight": (0.0, 0.06, 0.2)}
 """values of settings that validation chooses from, in every combination, whatever the config says"""
 
