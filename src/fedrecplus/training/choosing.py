@@ -53,9 +53,11 @@ _MORE = 12
 """rounds of the small size, where biases are better than a few of them"""
 _SURE = 2.0
 """standard errors by which popular items must be better lists: what predicts better is not given up for chance"""
-_LISTS, _RATINGS = 0.1, 0.004
+_LISTS, _RATINGS = 0.1, 0.003
 """shares of NDCG@10 and of RMSE, either of which more columns must gain, since a round of them has twice
-the bytes and more; for each such share of NDCG@10 they may cost one of RMSE, in few rounds"""
+the bytes and more"""
+_PRICE = 0.004
+"""share of RMSE that more columns may cost in few rounds, for each such share of NDCG@10 that they gain"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Validated:
         if self.rmse is None or small.rmse is None:
             return better_lists
         better_ratings = self.rmse < (1.0 - _RATINGS) * small.rmse
-        outweighed = gain * (self.rmse - small.rmse) <= lead * _RATINGS * small.rmse
+        outweighed = gain * (self.rmse - small.rmse) <= lead * _PRICE * small.rmse
         return (better_lists and outweighed) or (better_ratings and lead > -error - gain)
 
     def _lead(self, other: Validated) -> tuple[float, float]:
