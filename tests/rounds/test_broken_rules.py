@@ -34,6 +34,7 @@ BROKEN = {
     "no number": ("aggregation", lambda self, items, delta, broadcast: np.nan * delta[..., 0, 0]),
     "less than nothing": ("aggregation", lambda self, items, delta, broadcast: -1.0 - delta[..., 0, 0] ** 2),
     "nothing": ("aggregation", lambda self, items, delta, broadcast: 0.0 * delta[..., 0, 0]),
+    "a weight for each row": ("aggregation", lambda self, items, delta, broadcast: np.ones(items.shape)),
     "no upload": ("channel", lambda self, upload, secret, broadcast: None),
 }
 BASES: dict[str, tuple[str, type[Part]]] = {

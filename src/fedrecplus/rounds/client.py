@@ -85,6 +85,11 @@ def check_weights(
     weights: NDArray[Any], delta: NDArray[Any], clients: NDArray[np.int64], rule: WeightedAggregation[Any]
 ) -> None:
     """Refuse numbers that are no weights, unless updates are none any more."""
+    if weights.shape != clients.shape:
+        raise UserError(
+            f"aggregation.rule = {rule.rule!r} gave weights of shape {weights.shape}, not {clients.shape}",
+            "give one for each client: items are (…, n), delta is (…, n, columns), weights are (…)",
+        )
     wrong = ~((weights > 0.0) & (weights < np.inf))
     if wrong.any() and np.isfinite(delta).all():
         raise UserError(
