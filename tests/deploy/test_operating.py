@@ -98,6 +98,14 @@ def test_names_that_no_machine_has_get_no_certificate(name: str, tmp_path: Path)
     assert not any((tmp_path / "certificates").iterdir())
 
 
+def test_a_server_that_was_started_with_another_database_begins_no_empty_one(tmp_path: Path) -> None:
+    home = ServerHome(tmp_path / "home", port=server_port(), address=f"sqlite:///{tmp_path}/elsewhere.db")
+    home.prepare([])
+    with pytest.raises(UserError, match=r"elsewhere\.db"):
+        ServerHome(tmp_path / "home", port=home.port).prepare([])
+    assert not (tmp_path / "home" / "server.db").exists()
+
+
 def test_a_start_that_failed_or_came_second_leaves_the_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,7 +121,7 @@ def test_a_start_that_failed_or_came_second_leaves_the_settings(
 @pytest.mark.parametrize(
     ("file", "content", "commands", "said"),
     [
-        ("server.json", '{"port": "x"}', ["status", "nodes"], "no server's home"),
+        ("server.json", '{"port": "x"}', ["status", "nodes", "up"], "server.json is damaged"),
         ("server.db", None, ["nodes", "backup", "invite"], ""),
         ("server.db", "no database, but a text of some length" * 9, ["nodes", "backup", "invite"], "not a database"),
         ("certificates/ca.key", "no key", ["renew"], "put them back"),

@@ -50,8 +50,11 @@ class ServerHome:
             home = cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
             split_address(f"{home.host}:{home.port}")
             return home
-        except (OSError, ValueError, TypeError):
+        except OSError:
             raise UserError(f"{path} is no server's home", "start one with `fedrecplus server up`") from None
+        except (ValueError, TypeError):
+            remedy = "delete it, and start `fedrecplus server up` with the options that it had, --database among them"
+            raise UserError(f"{path / _SETTINGS} is damaged", remedy) from None
 
     @property
     def certificates(self) -> Path:
@@ -88,6 +91,11 @@ class ServerHome:
         if self.insecure and not is_loopback(self.host):
             remedy = "leave --insecure out, or listen on 127.0.0.1 behind a proxy that has TLS"
             raise UserError(f"--insecure on {self.host} would let everybody read", remedy)
+        if not self.address and (self.path / _SETTINGS).exists() and (other := ServerHome.load(self.path)).address:
+            raise UserError(
+                f"{self.path} is a server with another database, {other.database}",
+                "give it by --database, or another --home",
+            )
         check_writable(self.path)
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)
