@@ -56,7 +56,7 @@ def join_command(
         task = fetch_task(invitation, device.path)
         if task is not None:
             agree(store, task)
-        show_tasks(store)
+        show_tasks(store, any_task=allow_any_task)
     model = fetch_model(invitation, device.path)
     if model is not None:
         say(f"a model is here: fedrecplus device recommend --model {model}{elsewhere}")

@@ -67,14 +67,14 @@ def consent(
         show_tasks(store)
 
 
-def show_tasks(store: Store) -> None:
+def show_tasks(store: Store, *, any_task: bool = False) -> None:
     """All tasks that are known here, in plain words."""
     tasks = known_tasks(store)
     for known in tasks:
         for line in known.task.words(store.allowed_rules):
             say(line)
         say("  you agreed to it" if known.agreed else "  not agreed to: it is refused")
-    if not tasks and not load_policy(store).any_task:
+    if not tasks and not any_task and not load_policy(store).any_task:
         say("no task is agreed to yet: what a server asks first is refused, and `fedrecplus node consent` shows it")
 
 

@@ -29,7 +29,7 @@ OWNER = "me"
 _OWNER = MappingProxyType({0: OWNER})
 BATCH = 5
 """changes that wait for each other before they enter an upload"""
-ON_SCALE = "rate on the scale, or change it with `fedrecplus device scale`"
+ON_SCALE = "rate on the scale, or change it with `fedrecplus device scale`; `join` has --scale"
 
 
 class StorageFull(UserError):

@@ -6,6 +6,7 @@ A service manager starts and stops the whole; containers may run `server work` a
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+log = logging.getLogger("fedrecplus")
 _AGAIN, _STEADY, _LONGEST = 0.5, 30.0, 15.0
 """seconds before a process is started again, more for each time it ends within the second number"""
 
@@ -53,6 +55,9 @@ class Child:
             self._wait()
             delay = _AGAIN if time.monotonic() - began > _STEADY else min(2 * delay, _LONGEST)
             self.restarts += 1
+            if not self._ending.is_set() and self.process is not None:
+                code, name = self.process.returncode, " ".join(self.command[2:4])
+                log.warning("%s ended with code %s; starting it again in %s s", name, code, delay)
             self._ending.wait(delay)
 
     def ask_to_end(self) -> None:

@@ -21,10 +21,11 @@ _LOOK = 0.3
 
 def coordinate(database: Database, ending: threading.Event, seconds: float = SECONDS) -> None:
     """Coordinate whenever nobody else does, until told to end."""
-    lease = Lease(database, seconds)
+    lease, is_away = Lease(database, seconds), False
     while not ending.wait(_LOOK):
         try:
-            if not lease.take():
+            held, is_away = lease.take(), False
+            if not held:
                 continue
             with lease.kept():
                 log.info("coordinating, by lease %s", lease.number)
@@ -32,7 +33,9 @@ def coordinate(database: Database, ending: threading.Event, seconds: float = SEC
         except LeaseLost as lost:
             log.warning("%s: another process coordinates", lost)
         except DBAPIError as error:
-            log.warning("the database doesn't answer (%s); trying on", first_line(error))
+            if not is_away:  # said once, or an outage of an hour fills the log
+                log.warning("the database doesn't answer (%s); trying on", first_line(error))
+            is_away = True
 
 
 def _work(lease: Lease, ending: threading.Event) -> None:

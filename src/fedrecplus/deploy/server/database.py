@@ -92,7 +92,8 @@ def patiently(call: Callable[[], Result], give_up: Callable[[], bool] = lambda: 
         except OperationalError as error:
             if give_up():
                 raise
-            log.warning("the database doesn't answer (%s); trying on", first_line(error))
+            if pause == _FIRST_PAUSE:
+                log.warning("the database doesn't answer (%s); trying on", first_line(error))
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from fedrecplus.deploy.server.database import Database
+from fedrecplus.deploy.server.database import Database, first_line
 from fedrecplus.deploy.server.schema import leases
 
 log = logging.getLogger("fedrecplus")
@@ -107,7 +107,7 @@ class Lease:
                     if connection.execute(update(leases).where(self._own).values(until=until)).rowcount == 0:
                         return  # whatever is written next finds out
             except DBAPIError as error:
-                log.warning("the lease can't be renewed: %s", type(error).__name__)
+                log.warning("the lease can't be renewed: %s", first_line(error))
 
 
 def is_held(database: Database) -> bool:
