@@ -209,6 +209,21 @@ def test_an_export_can_be_imported_again(opened: Opened, tmp_path: Path) -> None
     assert opened.rated() == FIVE
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("item,rating\n1,5\n\nonly one\n", "line 4 of this file"),
+        ("", "no export of this page"),
+        ("item,rating\n1,9\nnowhere,3\n2,\n", "no entry is of a title here"),
+    ],
+)
+def test_a_file_with_faults_is_answered_in_words(opened: Opened, tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "mine.csv").write_text(content)
+    opened.page.set_input_files("#import", tmp_path / "mine.csv")
+    opened.until(lambda: opened.page.get_by_text(said).count(), said)
+    assert opened.rated() == {}
+
+
 def test_titles_are_text_whatever_they_hold(browser: Any, site_of: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copytree(site_of("fedmf"), tmp_path / "site")
     path = tmp_path / "site" / "items.json"

@@ -94,8 +94,10 @@ async function readFile(context: Context, file: File): Promise<string> {
   if (file.size > LARGEST) return t("data.too-large");
   try {
     const content = contentOf(await file.text());
+    if (content.wrongLine) return t("data.line", { line: content.wrongLine });
     if (content.kind !== KIND || !Array.isArray(content.ratings)) return t("data.not-ours");
     const { changes, unknown } = read(context, content);
+    if (!changes.length) return t("data.nothing");
     context.state.apply(changes, t("data.imported", { count: changes.length }));
     return unknown ? t("data.unknown", { count: unknown }) : t("data.imported", { count: changes.length });
   } catch {
@@ -104,11 +106,13 @@ async function readFile(context: Context, file: File): Promise<string> {
 }
 
 /** An export of this page, or lines of item and rating, between commas, semicolons or tabs; a heading may be. */
-function contentOf(text: string): Partial<Exported> {
+function contentOf(text: string): Partial<Exported> & { wrongLine?: number } {
   if (text.trimStart().startsWith("{")) return JSON.parse(text) as Partial<Exported>;
-  const lines = text.split(/\r?\n/).filter((line) => line.trim()).map((line) => line.split(/[,;\t]/).map((field) => field.trim()));
-  const ratings = lines.filter(([, rating], place) => place > 0 || Number.isFinite(Number(rating))).map(([item = "", rating]) => ({ item, rating: Number(rating) }));
-  return lines.every((fields) => fields.length === 2) ? { kind: KIND, ratings, marks: [] } : {};
+  const lines = text.split(/\r?\n/).map((line) => line.split(/[,;\t]/).map((field) => field.trim()));
+  const wrong = lines.findIndex((fields) => fields.join("") && fields.length !== 2);
+  if (wrong >= 0) return { wrongLine: wrong + 1 };
+  const ratings = lines.filter((fields) => fields.join("")).map(([item = "", rating]) => ({ item, rating: rating ? Number(rating) : NaN }));
+  return ratings.length ? { kind: KIND, ratings: ratings.slice(Number.isNaN(ratings[0]!.rating) ? 1 : 0), marks: [] } : {};
 }
 
 /** Ratings of known items that lie on the scale; everything else is counted and left out. */
