@@ -14,12 +14,13 @@ from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, pause
 from fedrecplus.deploy.server import Deployment, journal_of
+from fedrecplus.deploy.server.deployment import run_of
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
-from tests.deploy.in_process import InProcessLink, go_on, prepared, serve, small_config, stored
+from tests.deploy.in_process import InProcessLink, database_of, go_on, prepared, serve, small_config, stored
 from tests.deploy.replay import replayed, simulated
 from tests.small_data import small_ratings
 
@@ -251,6 +252,14 @@ def test_a_device_with_another_scale_says_so_and_takes_no_part(
     assert last["refusals"]["refused"] == {"node-scale": 3}
     assert last["refusals"]["strikes"] == {}
     assert "`fedrecplus device scale 1:5:1` changes it" in caplog.text
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "holds no deployment"), ('{"run": 1', "is damaged")])
+def test_a_folder_whose_run_is_not_known_says_why(content: str | None, said: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "deployment.json").write_text(content)
+    with pytest.raises(UserError, match=said):
+        run_of(database_of(tmp_path / "server.db"), tmp_path)
 
 
 def test_the_run_folder_is_like_any_other(tmp_path: Path) -> None:

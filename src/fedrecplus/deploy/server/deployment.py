@@ -110,8 +110,11 @@ def run_of(database: Database, folder: Path) -> StoredRun:
     try:
         said = json.loads((folder / DEPLOYMENT).read_text(encoding="utf-8"))
         run, model = StoredRun(database, int(said["run"])), str(said["model"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError:
         raise UserError(f"{folder} holds no deployment", "start one with `deploy run`") from None
+    except (ValueError, KeyError, TypeError):
+        remedy = "put it back from a copy, or go on by `deploy run --after` an earlier run"
+        raise UserError(f"{folder / DEPLOYMENT} is damaged", remedy) from None
     if run.deployment.model != model:
         raise UserError(f"{folder} is of another database's run {run.number}", "check --home and --out")
     return run
