@@ -194,7 +194,8 @@ def heavy_after(home: Path, heavy: set[str], *commands: list[str]) -> str:
     script = (
         "import json, sys; from fedrecplus.cli.main import exit_code_of\n"
         "home, heavy, commands = json.loads(sys.argv[1])\n"
-        "for command in commands: assert exit_code_of([*command, '--home', home]) == 0, command\n"
+        "for command in commands:\n"
+        "    assert exit_code_of([*command, '--home', home]) == int('once' in command), command  # there is no server\n"
         "sys.exit(str(sorted(set(heavy) & set(sys.modules)) or ''))\n"
     )
     done = subprocess.run(

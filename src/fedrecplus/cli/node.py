@@ -192,6 +192,8 @@ def once(
 ) -> None:
     """Connect, take part if asked, and leave; for cron, systemd timers and phones.
 
+    The exit code is 1 if the server was away, or didn't let this node in.
+
     \b
     Example, every quarter of an hour:
       fedrecplus node once fed.example.org:9092 --ca ca.crt --back-in 900
@@ -199,6 +201,8 @@ def once(
     node = part.node(address, longest_pause=5.0)
     run(part.device.path, node, wait=wait, back_in=back_in, metrics=part.figures)
     say(f"answered {node.answered} messages")
+    if node.in_trouble:
+        raise typer.Exit(1)
 
 
 def allow_weaker(store: Store, *, bare: bool, clear: bool, any_task: bool = False) -> None:

@@ -67,6 +67,11 @@ class Node:
         """Whether it is answering a question."""
         return self._question is not None
 
+    @property
+    def in_trouble(self) -> bool:
+        """Whether its last step failed: the server was away, or didn't let it in."""
+        return bool(self._trouble)
+
     def step(self) -> float:
         """Do the next thing; returns seconds to wait before the one after it. What can't be mended is a UserError."""
         try:
