@@ -20,6 +20,8 @@ _COMPONENTS = 256
 """of the kernel at most: a person's solve takes time with the square of them"""
 _LENGTH = 0.3
 """of the kernel, as a share of how far two items are apart on average"""
+_ITEMS = 4096
+"""at a time, since a catalogue may have many more than landmarks"""
 _LEAST = 1e-6
 """a component's share of the largest one's strength, below which it is rounding"""
 
@@ -43,7 +45,9 @@ def kernel_components(groups: list[NDArray[Any]], counts: NDArray[Any]) -> Array
     strengths, directions = np.linalg.eigh(_kernel(landmarks, landmarks, width))
     kept = np.arange(len(strengths)) >= len(strengths) - _COMPONENTS
     kept &= strengths > _LEAST * strengths[-1]
-    return np.asarray(_kernel(features, landmarks, width) @ (directions[:, kept] / np.sqrt(strengths[kept])))
+    components = directions[:, kept] / np.sqrt(strengths[kept])
+    some = np.split(features, range(_ITEMS, len(features), _ITEMS))
+    return np.concatenate([_kernel(one, landmarks, width) @ components for one in some])
 
 
 def _standardised(group: Array, shares: Array) -> Array:
