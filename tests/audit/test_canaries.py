@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.audit.canaries import audited_by_canaries, canary_sentence
-from fedrecplus.audit.epsilon_bounds import epsilon_bound, gaussian_epsilon
+from fedrecplus.audit.epsilon_bounds import bounds, epsilon_bound, gaussian_bound, gaussian_epsilon
 from fedrecplus.config import assign, check, dumps, preset
 from fedrecplus.engines import Problem, prepare
 from fedrecplus.errors import UserError
@@ -34,6 +34,18 @@ CLAIMS = {
         "channel.bits=32",
         "server.rounds=1",
     ),
+    "central, amplified by sampling": (
+        "privacy.rule=central",
+        "privacy.epsilon=1",
+        "privacy.amplification=true",
+        "privacy.delta=1e-5",
+        "privacy.statistics_share=.05",
+        "cohort.sampling=poisson",
+        "cohort.fraction=.2",
+        "channel.least_cohort=2",
+        "channel.bits=32",
+        "server.rounds=12",
+    ),
     "the statistics alone": ("statistics.epsilon=1",),
     "both, of which the statistics have nearly all": (
         "privacy.rule=central",
@@ -47,7 +59,8 @@ CLAIMS = {
 
 
 def problem_of(*settings: str) -> Problem:
-    delta = ["privacy.delta=1e-4"] if any(setting.startswith("privacy") for setting in settings) else []
+    named = "".join(settings)
+    delta = ["privacy.delta=1e-4"] if "privacy" in named and "privacy.delta" not in named else []
     return prepare(
         small_town(), replace(check(assign(preset("fedrec+secure"), [*BUDGET, *settings, *delta])), engine="fast")
     )
@@ -89,6 +102,23 @@ def test_a_bound_is_near_the_truth_where_canaries_are_plenty_and_valid_where_the
     assert 1.2 < epsilon_bound(answers.astype(float), included, 0.0) < 1.5
     assert epsilon_bound(answers[:20].astype(float), included[:20], 0.0) < 1.5
     assert epsilon_bound(random.random(500), random.random(500) < 0.5, 1e-5) < 0.3
+
+
+def test_nobody_is_guessed_to_be_in_and_out() -> None:
+    """Of seven canaries, all told rightly, six are guessed: q⁶ is the chance of that, in each of six shares."""
+    included = np.arange(7) > 3
+    q = ((1.0 - 0.2) / 6.0) ** (1.0 / 6.0)
+    assert epsilon_bound(np.arange(7.0), included, 0.0, 0.2) == pytest.approx(np.log(q / (1.0 - q)), abs=2e-3)
+
+
+def test_two_bounds_share_what_may_go_wrong_between_them() -> None:
+    """The larger of two bounds at 95 % would exceed the truth in up to a tenth of all audits."""
+    random = np.random.default_rng(2)
+    included = random.random(500) < 0.5
+    scores = random.normal(size=500) + 1.5 * included
+    each = epsilon_bound(scores, included, 1e-5, 0.975), gaussian_bound(scores, included, 1e-5, 0.975)
+    assert bounds(scores, included, 1e-5, 0.95) == each
+    assert bounds(scores, included, 1e-5, 0.95, normal=False) == (epsilon_bound(scores, included, 1e-5, 0.95), 0.0)
 
 
 def test_the_epsilon_of_a_gaussian_mechanism_is_dp_accountings() -> None:

@@ -27,7 +27,7 @@ from fedrecplus.experiments.family import (
     verdict_of,
 )
 from fedrecplus.experiments.family_tuning import RANGES, points, tune_family
-from fedrecplus.experiments.statistics import PairedTest, holm
+from fedrecplus.experiments.statistics import PairedTest, holm, paired_test
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=60, items=50)
@@ -86,6 +86,15 @@ def test_claims_are_differences_of_the_means_beside_them(content: dict[str, Any]
 )
 def test_a_claim_needs_ratings_and_clients(difference: float, by_client: float, p: float, expected: str) -> None:
     assert verdict_of(difference, PairedTest("x", 5, by_client, p)) == expected
+
+
+def test_a_test_of_ranks_does_not_speak_for_a_mean_that_leans_the_other_way() -> None:
+    """Ninety clients gain .01 each, ten lose .2: p is tiny, by ranks for the claim, and the mean is against it."""
+    errors = np.concatenate([np.full(90, 0.89), np.full(10, 1.1)]) + 1e-4 * np.arange(100)
+    test = paired_test(errors, np.full(100, 0.9), "fedrec")
+    assert test.p < 1e-3
+    assert test.difference > 0 > test.ranks
+    assert verdict_of(test.difference, test) == "mixed"
 
 
 @pytest.mark.parametrize("dataset", ["ml-100k", "ml-1m"])

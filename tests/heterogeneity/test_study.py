@@ -44,6 +44,14 @@ def test_affected_clients_and_attackers_weights_are_reported_where_there_are_any
     assert copycat.mean("weight_share") > 0.3
 
 
+def test_p_is_corrected_for_all_cells_of_the_study(study: Study) -> None:
+    alone = heterogeneity(RATINGS, CONFIG, StudyExtent(("few",), SOME_RULES[1:]), workers=1)
+    once, among_many = (found.cell("few", SOME_RULES[1]).test for found in (alone, study))
+    assert once.p < 1.0
+    assert among_many.difference == once.difference
+    assert once.p < among_many.p <= 1.0
+
+
 def test_a_second_study_gives_the_same(study: Study) -> None:
     again = heterogeneity(RATINGS, CONFIG, StudyExtent(("random",), SOME_RULES[:1]))
     assert again.cell("random", SOME_RULES[0]).figures == study.cell("random", SOME_RULES[0]).figures

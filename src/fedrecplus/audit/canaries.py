@@ -1,9 +1,10 @@
 """Canary clients: an empirical lower bound on ε from one run, beside the claimed one.
 
 Each canary takes part by its own coin and sends as much as clipping lets through, or zero (or its opposite, where the
-claim is about replacing). It goes the way of every device: into the sum of the statistics, then into every round's,
-weighed, clipped, added up, with noise. An attacker who knows everything but the coins guesses them. Whoever guesses too
-well refutes the claim. In rounds canaries have a number of the table each, so that they don't disturb one another.
+claim is about replacing). It goes the way of every device: into the sum of the statistics, then into every round's
+(where the claim counts on nobody knowing who is drawn, into those it is drawn for), weighed, clipped, added up, with
+noise. An attacker who knows everything but coins and draws guesses the coins. Whoever guesses too well refutes the
+claim. In rounds canaries have a number of the table each, so that they don't disturb one another.
 
 After: Steinke, Nasr, Jagielski 2023 (one training run)
 """
@@ -23,7 +24,7 @@ from fedrecplus.engines import Problem, engine_of, message_of, noisy_statistics,
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import contribution, epsilon_of
 from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.randomness import subkey
+from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import outgoing, plan_of, released
 
 Array = NDArray[np.float64]
@@ -65,8 +66,9 @@ def audited_by_canaries(problem: Problem, count: int) -> dict[str, Any]:
     """The claimed ε and δ of what is attacked, and what canaries show of it, with 95 % confidence."""
     canaries = Canaries.drawn(count, problem.ratings.item_count * _columns(problem), problem.config.seed)
     claim, scores = _claim_and_scores(problem, canaries)
-    epsilon, gaussian = bounds(scores, canaries.included, claim["delta"])
-    refuted = max(*bounds(scores, canaries.included, claim["delta"], REFUTES)) > claim["epsilon"]
+    normal = not problem.config.privacy.amplifies  # of sums with and without a canary, by chance, scores are a mixture
+    epsilon, gaussian = bounds(scores, canaries.included, claim["delta"], normal=normal)
+    refuted = max(*bounds(scores, canaries.included, claim["delta"], REFUTES, normal)) > claim["epsilon"]
     return {
         **claim,
         "canaries": count,
@@ -131,18 +133,21 @@ def _parts_of_statistics(problem: Problem, canaries: Canaries, cap: int) -> Arra
 
 
 def _scores_of_sums(problem: Problem, canaries: Canaries) -> Array:
-    """What is left at each canary's number when everybody else's part is known, over all rounds, by their noise."""
-    scores = np.zeros(len(canaries.cells))
+    """Log odds of each coin, by what is left at each canary's number in all rounds: everybody else's part is known."""
+    config, scores = problem.config, np.zeros(len(canaries.cells))
+    chance = config.cohort.fraction if config.privacy.amplifies else 1.0
     for message, sums in _sums(problem):
+        drawn = uniform(subkey(config.seed, "canaries' rounds", message.round), np.arange(len(scores))) < chance
         own = np.array([_sent(problem, message, canaries, number)[1] for number in range(len(scores))])
         cells = sums.total.astype(np.float64).ravel()
         with_canaries = cells.copy()
-        with_canaries[canaries.cells] += np.where(canaries.included, own, 0.0)
+        with_canaries[canaries.cells] += np.where(canaries.included & drawn, own, 0.0)
         people = sums.clients + len(scores)
         told = replace(sums, total=with_canaries.reshape(sums.total.shape), clients=people)
-        seen = released(told, message.round, problem.public, problem.config, asked=people)
+        seen = released(told, message.round, problem.public, config, asked=people)
         left = (seen.total.ravel() - cells)[canaries.cells]
-        scores += (left - 0.5 * own) * own / seen.noise**2
+        there = (left - 0.5 * own) * own / seen.noise**2
+        scores += there if chance == 1.0 else np.logaddexp(np.log1p(-chance), np.log(chance) + there)
     return scores
 
 

@@ -17,10 +17,17 @@ _GUESSED = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 """shares of the canaries that are guessed, those with the clearest scores; the bound pays for choosing among them"""
 
 
-def bounds(scores: Array, included: NDArray[np.bool_], delta: float, level: float = LEVEL) -> tuple[float, float]:
-    """By right guesses, whatever the noise; and by distance, where it is Gaussian (0 of a claim without δ)."""
-    gaussian = gaussian_bound(scores, included, delta, level) if delta > 0.0 else 0.0
-    return epsilon_bound(scores, included, delta, level), gaussian
+def bounds(
+    scores: Array, included: NDArray[np.bool_], delta: float, level: float = LEVEL, normal: bool = True
+) -> tuple[float, float]:
+    """By right guesses, whatever the noise; and by distance, where scores are normal and δ > 0, else 0.
+
+    Both hold together at this level: where there are two, each may err in half of the cases.
+    """
+    if not (normal and delta > 0.0):
+        return epsilon_bound(scores, included, delta, level), 0.0
+    each = 0.5 + level / 2.0
+    return epsilon_bound(scores, included, delta, each), gaussian_bound(scores, included, delta, each)
 
 
 def epsilon_bound(scores: Array, included: NDArray[np.bool_], delta: float, level: float = LEVEL) -> float:
@@ -28,7 +35,7 @@ def epsilon_bound(scores: Array, included: NDArray[np.bool_], delta: float, leve
     order, count = np.argsort(scores, kind="stable"), len(scores)
     best = 0.0
     for share in _GUESSED:
-        half = max(1, round(share * count / 2))
+        half = max(1, min(round(share * count / 2), count // 2))  # nobody is guessed to be in and out
         right = int((~included[order[:half]]).sum() + included[order[-half:]].sum())
         best = max(best, _refuted(count, 2 * half, right, delta, (1.0 - level) / len(_GUESSED)))
     return best
@@ -54,7 +61,7 @@ def _chance_of(count: int, guesses: int, right: int, epsilon: float, delta: floa
 
 
 def gaussian_bound(scores: Array, included: NDArray[np.bool_], delta: float, level: float = LEVEL) -> float:
-    """ε of a Gaussian mechanism whose scores are as far apart as these, at the lower end of that distance's interval.
+    """ε of a Gaussian mechanism whose scores are as far apart as these, at the distance's lower bound of this level.
 
     Holds where scores are normal, as sums with Gaussian noise are; goes beyond what so few right guesses can show.
     """
@@ -64,7 +71,7 @@ def gaussian_bound(scores: Array, included: NDArray[np.bool_], delta: float, lev
     spread = math.sqrt(0.5 * (float(inside.var(ddof=1)) + float(outside.var(ddof=1))))
     apart = float(inside.mean() - outside.mean()) / max(spread, 1e-300)
     error = math.sqrt(1.0 / len(inside) + 1.0 / len(outside) + apart**2 / (2.0 * count))
-    return gaussian_epsilon(max(0.0, apart - float(norm.ppf(0.5 + level / 2.0)) * error), delta)
+    return gaussian_epsilon(max(0.0, apart - float(norm.ppf(level)) * error), delta)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -158,7 +158,7 @@ def _heterogeneity(
         study = clients.heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
     shown, content = heterogeneity_tables, heterogeneity_tables.to_dict(study)
     show_table(*shown.table(content), f"RMSE of honest clients: {study.algorithm} on {study.dataset}")
-    say("↓ better, ↑ worse than uniform weights (Wilcoxon over clients)\n")
+    say("↓ better, ↑ worse than uniform weights (Wilcoxon over clients, Holm over the table)\n")
     for finding in content["findings"]:
         say(f"- {finding}")
     return content, shown.to_csv(study), shown.to_markdown(study)

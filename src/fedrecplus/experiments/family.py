@@ -108,15 +108,15 @@ class PaperClaim:
 def verdict_of(difference: float, test: PairedTest) -> str:
     """Whether a claim holds, over all ratings and over clients alike.
 
-    Ours: the RMSE of all ratings is ruled by clients with many of them, the test counts every client once. Where these
-    two point different ways, neither speaks for the claim.
+    Ours: the RMSE of all ratings is ruled by clients with many of them, the test counts every client once, by ranks.
+    Where RMSE, mean over clients and ranks point different ways, none speaks for the claim.
 
     >>> [verdict_of(-0.01, PairedTest("fedrec", 9, by_client, 0.001)) for by_client in (-0.02, 0.02)]
     ['holds', 'mixed']
     """
     if test.p >= SIGNIFICANT:
         return "no difference"
-    if (difference < 0) != (test.difference < 0):
+    if (difference < 0) != (test.difference < 0) or not test.one_way:
         return "mixed"
     return "holds" if difference < 0 else "fails"
 

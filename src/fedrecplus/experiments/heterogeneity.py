@@ -33,7 +33,7 @@ from fedrecplus.experiments.heterogeneous_clients import (
 )
 from fedrecplus.experiments.jobs import require_federation
 from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
-from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
+from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, holm, paired_test
 from fedrecplus.parts.model.mf import Mf
 from fedrecplus.training import (
     Errors,
@@ -168,7 +168,8 @@ class StudyCell:
     figures: dict[str, FoldMean | None]
     """by ``FIGURES``; None where a training diverged or there is none"""
     test: PairedTest | None
-    """against uniform weights, a pair per honest client; None for uniform itself and where a training diverged"""
+    """against uniform weights, a pair per honest client, p by Holm's correction for all cells of the study; None for
+    uniform itself and where a training diverged"""
     seconds: float
 
     def mean(self, figure: str = "rmse") -> float | None:
@@ -229,6 +230,8 @@ def heterogeneity(
         done(trial)
     by_cell = {pair: [trials[*pair, fold] for fold in folds] for pair in itertools.product(scenarios, rules)}
     cells = [_cell(own, by_cell[scenario, BASELINE]) for (scenario, _), own in by_cell.items()]
+    corrected = iter(holm([cell.test for cell in cells if cell.test is not None]))
+    cells = [cell if cell.test is None else replace(cell, test=next(corrected)) for cell in cells]
     return Study(ratings.name, config.algorithm, extent.share, extent.folds, dumps(config), cells)
 
 

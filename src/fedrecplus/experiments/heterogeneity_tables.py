@@ -18,9 +18,10 @@ def verdict(cell: StudyCell) -> str:
         return "reference"
     if cell.mean() is None:
         return "diverges"
-    if cell.test is None or cell.test.p >= SIGNIFICANT or abs(cell.test.difference) < LEAST_DIFFERENCE:
+    test = cell.test
+    if test is None or test.p >= SIGNIFICANT or abs(test.difference) < LEAST_DIFFERENCE or not test.one_way:
         return "no difference"
-    return "helps" if cell.test.difference < 0 else "harms"
+    return "helps" if test.difference < 0 else "harms"
 
 
 def findings(study: Study) -> list[str]:
