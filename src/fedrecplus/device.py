@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.randomness import Key
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fedrecplus.arrays import Array
 
 MIDDLE = 3.0
 """of the standard scale, 1 to 5"""

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
 NOTHING = -1
 """the item of a row that is only there because another client of the batch has more"""
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.contributions import Contribution, Contributions
 from fedrecplus.audit.known_ratings import KnownRatings
 from fedrecplus.audit.transcript import Knowledge, Transcript
 from fedrecplus.audit.truth import AuditTruth, somebody_else
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, engine_of, message_of, rounds
 from fedrecplus.parts import Channel
-from fedrecplus.protocol import Array, Broadcast, Sums, Upload
+from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import released, weights_of
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
 from fedrecplus.data.shards import ShardedRatings
@@ -36,7 +37,7 @@ class Problem:
     """what clients are tested on, for a model that ``leaks`` alone"""
 
     @functools.cached_property
-    def levels(self) -> NDArray[np.float64]:
+    def levels(self) -> Array:
         """Level number → rating on the standard scale."""
         scale = self.ratings.scale
         return scale.standardise(scale.values(np.arange(scale.levels)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, load
 from fedrecplus.errors import UserError
@@ -69,7 +70,7 @@ class StatisticsBudget:
         """What the sum costs by itself."""
         return epsilon_of([Release(self.multiplier)], self.delta, self.accountant)
 
-    def public(self, exact: PublicItems, total: NDArray[np.float64], sd: float) -> PublicItems:
+    def public(self, exact: PublicItems, total: Array, sd: float) -> PublicItems:
         """These items with figures of the noisy sum in place of any others."""
         found = figures(total, sd, self.cap)
         return replace(
@@ -95,14 +96,12 @@ def statistics_budget(config: Config, accountant: str = "PLD") -> StatisticsBudg
     return StatisticsBudget(multiplier, settings.delta, settings.cap, accountant)
 
 
-def noisy_statistics(
-    total: NDArray[np.float64], budget: StatisticsBudget, clients: int, config: Config
-) -> tuple[NDArray[np.float64], float]:
+def noisy_statistics(total: Array, budget: StatisticsBudget, clients: int, config: Config) -> tuple[Array, float]:
     """The sum of so many clients as it is released, and its noise's standard deviation."""
     return with_noise(total, budget.multiplier, sensitivity(budget.cap), clients, clients, STATISTICS, config)
 
 
-def statistics_total(ratings: Ratings, cap: int) -> NDArray[np.float64]:
+def statistics_total(ratings: Ratings, cap: int) -> Array:
     """What all devices' contributions add up to."""
     total = np.zeros(2 * ratings.item_count + 2)
     for client in np.flatnonzero(np.diff(ratings.indptr) > 0).tolist():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import like, rows_of
+from fedrecplus.arrays import Array, Items, like, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import Model, Trained
@@ -28,8 +28,6 @@ from fedrecplus.settings import Annotated, Settings, number
 if TYPE_CHECKING:
     from torch import Tensor
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 EXTRA = "fedrecplus[torch]"
 _ROWS_AT_ONCE = 1 << 16
 """rows that are scored together: of hidden layers, too, a table of so many is made"""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
+
 VALIDATED = -1.0
 """the decay that a training chooses by validation at its end; devices that have no such training take none"""
 DECAYS = (2.0, 3.0, 5.0, 10.0, 30.0)
@@ -28,7 +30,7 @@ def nearness_of(recency: NDArray[Any]) -> NDArray[Any]:
     return nearness * (nearness > 0)
 
 
-def recency_weights(ages: NDArray[Any] | None, decay: float) -> NDArray[np.float64] | None:
+def recency_weights(ages: NDArray[Any] | None, decay: float) -> Array | None:
     """.03 + .97 exp(−age/decay), where age is how many choices ago; None, for all alike, without order or decay."""
     if ages is None or decay <= 0:
         return None

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING, compiled, namespace, remember_last, rows_of
+from fedrecplus.arrays import NOTHING, Array, Items, compiled, namespace, remember_last, rows_of
 
 DECIMALS = 10
 """similarities closer than this are the same; the lower item number then comes first"""
@@ -18,9 +17,6 @@ LARGEST_TABLE = 4_096
 """items up to which all similarities are kept (128 MB)"""
 _LEAST = -2.0
 """less than any cosine"""
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 
 
 def similarity_matrix(first: Array, second: Array) -> Array:

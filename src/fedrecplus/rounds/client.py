@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING, in_numpy, marked, own_values, remember_last
+from fedrecplus.arrays import NOTHING, Array, in_numpy, marked, own_values, remember_last
 from fedrecplus.config import Config
 from fedrecplus.device import Decoys, Device, Rows, every_item, merge
 from fedrecplus.errors import UserError
@@ -17,8 +17,6 @@ from fedrecplus.parts.pseudo_items import Count
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
 from fedrecplus.randomness import Key
-
-Array = NDArray[np.float64]
 
 
 def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[Upload, Device]:

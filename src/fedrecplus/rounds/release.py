@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config
 from fedrecplus.parts.channel import RingChannel, SummingChannel
 from fedrecplus.parts.privacy import (
@@ -22,7 +22,6 @@ from fedrecplus.parts.privacy.central import Central
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
 
-Array = NDArray[np.float64]
 STATISTICS = "statistics"
 """the release before the first round"""
 

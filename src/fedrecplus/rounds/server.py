@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace
+from fedrecplus.arrays import Array, namespace
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts import unit_rows
@@ -24,8 +24,6 @@ from fedrecplus.parts.channel import SummingChannel
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import assign
 from fedrecplus.parts import Aggregation
 from fedrecplus.parts.aggregation import WeightedAggregation
@@ -24,7 +24,7 @@ class AggregationContract(Contract[Aggregation[Any]]):
 
     kind = "aggregation"
 
-    def aggregate(self, uploads: Sequence[Upload], *more: str) -> NDArray[np.float64]:
+    def aggregate(self, uploads: Sequence[Upload], *more: str) -> Array:
         """The table that uploads amount to, per item."""
         config = self.config(*more)
         return divide(sums_of(uploads, some_broadcast(), config), config.aggregation.normalise)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING
+from fedrecplus.arrays import NOTHING, Array
 from fedrecplus.data import Scale
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
@@ -89,9 +89,7 @@ class VirtualRatingsContract(Contract[VirtualRatings[Any]]):
 
     kind = "virtual_ratings"
 
-    def fill(
-        self, items: NDArray[np.int64], device: Device, *more: str, scale: Scale | None = None
-    ) -> NDArray[np.float64]:
+    def fill(self, items: NDArray[np.int64], device: Device, *more: str, scale: Scale | None = None) -> Array:
         """Virtual ratings before they are put on the scale."""
         problem, message, _ = self.round(*more, scale=scale)
         predict = predictions(device, message, problem.config)
@@ -140,7 +138,7 @@ class EncoderContract(Contract[Encoder[Any]]):
 
     kind = "encoder"
 
-    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    def encode(self, V: Array, public: PublicItems) -> Array:
         """The features of items."""
         return self.part.encode(V, public)
 
@@ -190,7 +188,7 @@ class ServerOptimizerContract(Contract[ServerOptimizer[Any]]):
 
     kind = "server_optimizer"
 
-    def at_rest(self, dtype: str = "float64") -> list[NDArray[np.float64]]:
+    def at_rest(self, dtype: str = "float64") -> list[Array]:
         """Its tables before the first round, which can't be written."""
         tables = [np.zeros(AGGREGATE.shape, dtype=dtype) for _ in range(self.part.MOMENTS)]
         for table in tables:

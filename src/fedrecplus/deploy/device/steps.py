@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config, loads
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.device.missed import Past, missed_sums
@@ -36,7 +37,7 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.deploy.wire.packet import Facts
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import Grouping, RingSettings, never_summed
-from fedrecplus.protocol import Array, Sums
+from fedrecplus.protocol import Sums
 from fedrecplus.rounds import ServerState, cooldown
 
 log = logging.getLogger("fedrecplus")

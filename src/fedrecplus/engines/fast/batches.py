@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING
+from fedrecplus.arrays import NOTHING, Array
 from fedrecplus.device import Device, Rows
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows
@@ -65,7 +65,7 @@ class BatchedRound:
         self.U[clients] = trained.U
         return batch, trained
 
-    def weights(self, batch: Batch, trained: Trained, weighing: Weighing) -> NDArray[np.float64]:
+    def weights(self, batch: Batch, trained: Trained, weighing: Weighing) -> Array:
         """The clients' weights, by the rule."""
         rule: Any = self.problem.config.aggregation
         items = np.where(batch.rated, batch.items, NOTHING) if weighing.rated_rows_only else batch.items
@@ -134,9 +134,7 @@ def sums_of(batched: BatchedRound, weighing: Weighing, clients: Clients) -> Sums
     return replace(sums, statistic=np.sum([np.zeros(size), *(part[3] for part in parts)], axis=0))
 
 
-def _add(
-    batch: Batch, trained: Trained, weighing: Weighing, weights: NDArray[np.float64], total: Any, per_item: Any
-) -> float:
+def _add(batch: Batch, trained: Trained, weighing: Weighing, weights: Array, total: Any, per_item: Any) -> float:
     """Add a batch's weighted updates to tables; returns the sum of weights, and leaves those of the left out at 0."""
     if not weighing.in_steps:
         return float(add_rows(batch, trained.delta, weights, weighing.rated_rows_only, total, per_item))

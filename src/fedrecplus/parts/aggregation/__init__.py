@@ -6,9 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array, Items
 from fedrecplus.parts.aggregation._covariance import (
     check_full as check_full,
     update_covariance as update_covariance,
@@ -17,9 +15,6 @@ from fedrecplus.parts.aggregation._covariance import (
 from fedrecplus.parts.part import Part, S
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, Settings, text
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 
 
 class WeightSettings(Settings):

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.errors import UserError
 
-Array = NDArray[np.float64]
 LARGEST_FULL = 2_000
 """numbers in a table up to which a full covariance is offered: its square is stored"""
 

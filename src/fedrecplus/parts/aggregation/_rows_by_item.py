@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.protocol import Upload
-
-Array = NDArray[np.float64]
 
 
 def sorted_rows(uploads: Sequence[Upload]) -> tuple[NDArray[np.int64], Array, NDArray[np.int64]]:

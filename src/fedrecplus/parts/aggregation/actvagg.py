@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import sorted_rows, weighted_means
 from fedrecplus.protocol import Broadcast, Upload
@@ -16,7 +16,7 @@ from fedrecplus.settings import Settings
 class Actvagg(RobustAggregation[Settings]):
     """Means by item, weighted by how far a row moved."""
 
-    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> Array:
         """Per item, the mean of its rows with weights ‖Δ_ui‖₁.
 
         Deviation: ActvAGG alone. FedFast also draws clients equally from clusters of their U and moves the U of those

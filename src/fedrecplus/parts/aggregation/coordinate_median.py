@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import rows_by_item
 from fedrecplus.protocol import Broadcast, Upload
@@ -16,7 +16,7 @@ from fedrecplus.settings import Settings
 class CoordinateMedian(RobustAggregation[Settings]):
     """Medians by item."""
 
-    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> Array:
         """Per item and column, the median over the clients that uploaded the item.
 
         After: Yin, Chen, Ramchandran, Bartlett 2018.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import sorted_rows, weighted_means
 from fedrecplus.protocol import Broadcast, Upload
@@ -28,7 +28,7 @@ class Settings(_Settings):
 class GeometricMedian(RobustAggregation[Settings]):
     """Geometric medians by item."""
 
-    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> Array:
         """Per item, argmin_z Σ ‖Δ_u − z‖ over its rows, by the smoothed Weiszfeld algorithm from their mean.
 
         Deviation: RFA takes the median of whole models. Clients send different rows here, so each item has its own.

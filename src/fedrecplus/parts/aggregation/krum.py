@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import rows_by_item
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
-Array = NDArray[np.float64]
 TIE = 1e-9
 """scores that differ by less than this share are equal: two rows may be each other's nearest"""
 

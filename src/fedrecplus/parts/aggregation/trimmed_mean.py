@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import rows_by_item
 from fedrecplus.protocol import Broadcast, Upload
@@ -22,7 +22,7 @@ class Settings(_Settings):
 class TrimmedMean(RobustAggregation[Settings]):
     """Trimmed means by item."""
 
-    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> Array:
         """Per item and column, the mean over the clients that uploaded the item, a share ``hostile`` of them left out
         at either end.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import zeros
+from fedrecplus.arrays import Array, zeros
 from fedrecplus.parts.aggregation import ByDistance, WeightedAggregation, WeightSettings
 from fedrecplus.protocol import Broadcast
 
@@ -17,7 +17,7 @@ class Uniform(WeightedAggregation[WeightSettings]):
 
     CONSTANT = True
 
-    def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> Any:
+    def weight(self, items: NDArray[np.int64], delta: Array, broadcast: Broadcast) -> Any:
         """w = 1. After: Lin, Pan, Ming 2020 (FedRec), McMahan et al. 2017 (FedAvg)."""
         return zeros(items.shape[:-1], delta) + 1.0
 

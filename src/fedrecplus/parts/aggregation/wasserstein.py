@@ -7,15 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace, remember_last, rows_of
+from fedrecplus.arrays import Array, Items, namespace, remember_last, rows_of
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import ByDistance, WeightedAggregation, WeightSettings
 from fedrecplus.parts.aggregation._covariance import full_trace, update_variance
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number, text
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 SMALLEST = 1e-12
 """distances below this count as this: a client may agree exactly"""
 LARGEST = 32.0

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._groups import Grouping as Grouping, cohort_bytes as cohort_bytes, joined as joined
 from fedrecplus.parts.channel._ring import (
     Encoding as Encoding,
-    Items,
     RingLayout as RingLayout,
     RingVector as RingVector,
     add_all as add_all,
@@ -46,7 +46,7 @@ from fedrecplus.parts.channel._summing import (
     without_marks as without_marks,
 )
 from fedrecplus.parts.part import Part, S
-from fedrecplus.protocol import Array, Broadcast, Sums, Traffic, Upload
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import Key
 
 VIEWS = ("uploads", "sums", "nothing")

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.protocol import Array, Sums
+from fedrecplus.arrays import Array
+from fedrecplus.protocol import Sums
 
 _ODD = 1.5
 """times the median group's size, beyond which a group is left out"""

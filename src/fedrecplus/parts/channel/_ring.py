@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.errors import UserError
-from fedrecplus.protocol import Array, Sums, Upload
+from fedrecplus.protocol import Sums, Upload
 from fedrecplus.randomness import to_unit, uniform
 
-Items = NDArray[np.int64]
 BITS = (16, 32)
 WEIGHT_BITS = 32
 

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._ring import (
     BITS,
     WEIGHT_BITS,
     Encoding,
-    Items,
     RingLayout,
     RingVector,
     contributors,
@@ -27,7 +27,7 @@ from fedrecplus.parts.channel._ring import (
     of_both_signs,
     zeros,
 )
-from fedrecplus.protocol import Array, Broadcast, PublicItems, Upload
+from fedrecplus.protocol import Broadcast, PublicItems, Upload
 from fedrecplus.randomness import keys as keys_of, subkey
 from fedrecplus.settings import Annotated, Settings, number, text
 

@@ -30,8 +30,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from fedrecplus.arrays import Items
 from fedrecplus.parts.channel import RingChannel
-from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, add_all, decode
+from fedrecplus.parts.channel._ring import RingLayout, RingVector, add_all, decode
 from fedrecplus.parts.channel._summing import RingSettings, encoded, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload

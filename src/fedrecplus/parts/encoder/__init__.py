@@ -5,9 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.parts.part import Part, S
 from fedrecplus.protocol import PublicItems
 
@@ -19,5 +17,5 @@ class Encoder(Part[S]):
     label: ClassVar[str] = "encoder"
 
     @abstractmethod
-    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    def encode(self, V: Array, public: PublicItems) -> Array:
         """A row of features per item, from what everybody knows."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.errors import UserError
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
@@ -14,7 +12,7 @@ from fedrecplus.settings import Settings
 class Content(Encoder[Settings]):
     """What the catalogue says."""
 
-    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    def encode(self, V: Array, public: PublicItems) -> Array:
         """E = catalogue features. Ours: before training V is noise, and likeness must come from elsewhere."""
         if public.content.shape[1] == 0:
             raise UserError(

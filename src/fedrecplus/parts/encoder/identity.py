@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Settings
@@ -13,6 +11,6 @@ from fedrecplus.settings import Settings
 class Identity(Encoder[Settings]):
     """V itself."""
 
-    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    def encode(self, V: Array, public: PublicItems) -> Array:
         """E = V. Paper: Section "Feature similarity for pseudo items" """
         return V

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Settings as _Settings
@@ -28,7 +28,7 @@ class Settings(_Settings):
 class Learned(Encoder[Settings]):
     """V, and what content predicts of it."""
 
-    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    def encode(self, V: Array, public: PublicItems) -> Array:
         """E = (n V + t C W) / (n + t), W the ridge solution of V ≈ C W weighted by ratings n, all centred.
 
         Ours: likeness in the tail of the catalogue, where V is mostly noise.

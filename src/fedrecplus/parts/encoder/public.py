@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
@@ -25,7 +25,7 @@ class Settings(_Settings):
 class Public(Encoder[Settings]):
     """Content and popularity."""
 
-    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    def encode(self, V: Array, public: PublicItems) -> Array:
         """E = unit content features beside soft memberships in popularity bands.
 
         Ours: pseudo items that are as popular as the rated ones; content alone picks obscure items of the right genre.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Settings
@@ -16,7 +16,7 @@ _SMALLEST = 1e-6
 class Whitened(Encoder[Settings]):
     """V with the same variance in every direction."""
 
-    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    def encode(self, V: Array, public: PublicItems) -> Array:
         """E = (V − mean) Σ^(−1/2), the symmetric root. Ours: Mahalanobis angles between items."""
         centred = V - V.mean(axis=0)
         variances, directions = np.linalg.eigh(centred.T @ centred / len(V))

@@ -17,16 +17,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import product, remember_last, rows_of
+from fedrecplus.arrays import Array, Items, product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.part import Part, S
 from fedrecplus.parts.tree import Leaf, size_of
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
-
 
 Changes = dict[str, Any]
 """settings by name"""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING, in_numpy, like, namespace, own_rows, rows_of, zeros
+from fedrecplus.arrays import NOTHING, Array, Items, in_numpy, like, namespace, own_rows, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import Model
@@ -24,8 +24,6 @@ from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, subkeys, to_unit
 from fedrecplus.settings import Annotated, Settings, text
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 BEFORE = 2
 """columns of X before the table: the item's mean, and a constant"""
 _MIXING = 3

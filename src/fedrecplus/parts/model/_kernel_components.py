@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fedrecplus.arrays import Array
+
 _LANDMARKS = 1024
 """items that the kernel is decomposed over, those with the most ratings: the cube of them is what it costs"""
 _COMPONENTS = 256

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace, product, zeros
+from fedrecplus.arrays import Array, namespace, product, zeros
 from fedrecplus.parts.model._clicks import ClickModel, ClickSettings
 
-Array = NDArray[np.float64]
 _LARGEST = 30.0
 """log odds beyond this are certain"""
 _NEWCOMER_STEPS, _NEWCOMER_RATE = 200, 0.1

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import put_rows, rows_of, zeros
+from fedrecplus.arrays import Array, put_rows, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.autograd import NEWCOMER_STEPS, ClientRows, Leaves, NeuralModel, NeuralSettings, tensor
 from fedrecplus.parts.model import Model, Trained
@@ -16,9 +15,6 @@ from fedrecplus.protocol import Broadcast
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 
 
 class NeuralClickSettings(NeuralSettings):

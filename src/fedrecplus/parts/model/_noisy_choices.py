@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import normal, subkey
 
-Array = NDArray[np.float64]
 _LENGTH = 0.9
 """of rows, as root mean square over choices: noise would lengthen them, and shrink what people send"""
 _SPREAD = 0.6

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import add_to_diagonal, like, namespace, product, solve
+from fedrecplus.arrays import Array, add_to_diagonal, like, namespace, product, solve
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 POPULARITY_COLUMN = 2
 """the column of X that has the popularity of items"""
 _MOST_CONTENT = 32

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import in_numpy, like, namespace, own_rows, put_rows, remember_last, rows_of, zeros
+from fedrecplus.arrays import Array, Items, in_numpy, like, namespace, own_rows, put_rows, remember_last, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model.joint import Settings as JointSettings
@@ -27,8 +27,6 @@ from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _LEAST = 1e-4
 """of the greatest strength: a direction that is weaker, or negative, is kept as weak as this"""
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import like, namespace, outer, product, rows_of, zeros
+from fedrecplus.arrays import Array, Items, like, namespace, outer, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained, prediction_columns
@@ -23,8 +23,6 @@ from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Settings as _Settings
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _BASELINE, _PERSON, _POPULARITY = range(3)
 """columns of X"""
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import add_to_diagonal, namespace, outer, remember_last, rows_of, solve, zeros
+from fedrecplus.arrays import Array, Items, add_to_diagonal, namespace, outer, remember_last, rows_of, solve, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model._clicks import BEFORE, BIAS_PRIOR, damped_deviation, with_means
@@ -26,9 +26,6 @@ from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, Settings as _Settings, number
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 
 
 class Settings(_Settings):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace, outer, own_rows, put_rows, rows_of
+from fedrecplus.arrays import Array, Items, namespace, outer, own_rows, put_rows, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Trained
 from fedrecplus.parts.model._clicks import ClickSettings
@@ -26,8 +26,6 @@ from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import normal, subkey, uniform
 from fedrecplus.settings import Annotated, number
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _SURE = 1e-30
 
 

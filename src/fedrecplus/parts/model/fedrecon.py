@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import in_numpy, like, namespace, outer, product, rows_of, zeros
+from fedrecplus.arrays import Array, Items, in_numpy, like, namespace, outer, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.tree import Leaf
@@ -23,8 +23,6 @@ from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, normal, subkey, subkeys
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _LAST = np.uint64(2**64 - 1)
 
 

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import (
     NOTHING,
+    Array,
+    Items,
     add_to_diagonal,
     in_numpy,
     like,
@@ -47,8 +49,6 @@ from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 POPULARITY = POPULARITY_COLUMN
 """the column of X that has the popularity of items"""
 _TIE = 1e-9

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import add_to_diagonal, in_numpy, like, namespace, product, remember_last, rows_of
+from fedrecplus.arrays import Array, Items, add_to_diagonal, in_numpy, like, namespace, product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Changes, HeadChoice, Trained, fitted_columns, ials, reconstruction
@@ -30,10 +30,6 @@ from fedrecplus.parts.model.ials import round_equations
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number, text
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
-
 
 _PRIORS = {"user_mean": (0.0, 0.85, 1.7), "public_scale": (0.05, 0.18)}
 _RIDGES = {"noise": (1.2, 2.2, 4.0), "bias_scale": (0.5, 1.0, 1.5)}

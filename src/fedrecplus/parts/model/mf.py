@@ -11,7 +11,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import add_to_diagonal, in_numpy, like, namespace, outer, product, rows_of, solve, zeros
+from fedrecplus.arrays import (
+    Array,
+    Items,
+    add_to_diagonal,
+    in_numpy,
+    like,
+    namespace,
+    outer,
+    product,
+    rows_of,
+    solve,
+    zeros,
+)
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained
@@ -19,9 +31,6 @@ from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, normal, subkey, subkeys, uniform
 from fedrecplus.settings import Annotated, Settings as _Settings, number, text
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 
 
 class Settings(_Settings):

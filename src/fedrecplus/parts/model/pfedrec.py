@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace, outer, put_rows, rows_of
+from fedrecplus.arrays import Array, Items, namespace, outer, put_rows, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Trained
 from fedrecplus.parts.model._clicks import ClickSettings
@@ -24,9 +24,6 @@ from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import normal, subkey, uniform
 from fedrecplus.settings import Annotated, number, text
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 
 
 class Settings(ClickSettings):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import like, namespace, product, rows_of, zeros
+from fedrecplus.arrays import Array, Items, like, namespace, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained, fitted_columns
@@ -35,8 +35,6 @@ from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 POPULARITY = POPULARITY_COLUMN
 """the column of X that has the popularity of items"""
 

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace, remember_last, zeros
+from fedrecplus.arrays import Array, Items, namespace, remember_last, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import Aggregation
@@ -28,9 +28,6 @@ from fedrecplus.parts.recency import nearness_of
 from fedrecplus.parts.server_optimizer import ServerOptimizer
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 
 
 class Sequence(Joint[Settings]):

@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace, outer, product, rows_of
+from fedrecplus.arrays import Array, Items, namespace, outer, product, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained, mf
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import normal, subkey
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 

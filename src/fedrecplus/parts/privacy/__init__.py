@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar, TypeVar
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.part import Part, S
 from fedrecplus.parts.privacy._accounting import (
     NEIGHBOURING as NEIGHBOURING,
@@ -14,7 +15,7 @@ from fedrecplus.parts.privacy._accounting import (
     epsilon_of as epsilon_of,
     planned as planned,
 )
-from fedrecplus.parts.privacy._budget import CLIPPED_SHARE as CLIPPED_SHARE, Array, BudgetSettings
+from fedrecplus.parts.privacy._budget import CLIPPED_SHARE as CLIPPED_SHARE, BudgetSettings
 from fedrecplus.parts.privacy._checks import check_claim, check_delta as check_delta
 from fedrecplus.parts.privacy._noise import (
     Words as Words,

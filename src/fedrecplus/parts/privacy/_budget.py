@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrecplus.parts.privacy._accounting import ReleasePlan, planned
 from fedrecplus.protocol import Upload
 from fedrecplus.settings import Annotated, Settings as _Settings, number
-
-Array = NDArray[np.float64]
 
 
 class BudgetSettings(_Settings):

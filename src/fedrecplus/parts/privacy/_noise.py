@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.randomness import Key, keys, normal, subkey
 
-Array = NDArray[np.float64]
 Words = Callable[[int], NDArray[np.uint64]]
 """so many uniform 64-bit words"""
 _LARGEST, _HALF = np.uint64(2**64 - 1), np.uint64(2**63)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.privacy._budget import person_weight
 from fedrecplus.protocol import MIDDLE
 
-Array = NDArray[np.float64]
 COUNT_SHARE = 0.8  # a
 """how large a count is beside a residual: more makes counts better and averages worse"""
 _TYPICAL = 0.7

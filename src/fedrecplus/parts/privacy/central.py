@@ -10,8 +10,8 @@ After: McMahan et al. 2018 (DP-FedAvg)
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.privacy import BudgetMechanism, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_gaussian
@@ -19,7 +19,6 @@ from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import Key
 from fedrecplus.settings import Annotated, text
 
-Array = NDArray[np.float64]
 _STEPS = 2.0**20
 """of the grid in the sensitivity"""
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import BudgetMechanism, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
@@ -26,7 +27,6 @@ from fedrecplus.settings import Annotated, number, text
 
 ACCOUNTANT = "RDP"
 """a sum of discrete Gaussians has a bound on its Rényi divergences, and no exact privacy loss"""
-Array = NDArray[np.float64]
 _STEPS = 2.0**16
 """of the simulated ring in a clip"""
 _ROUNDED = 1.001

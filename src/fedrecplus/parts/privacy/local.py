@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import Mechanism
 from fedrecplus.parts.privacy._accounting import planned
@@ -24,8 +24,6 @@ from fedrecplus.parts.privacy._noise import seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import Key, subkey, uniform
 from fedrecplus.settings import Annotated, Settings as _Settings, number, text
-
-Array = NDArray[np.float64]
 
 
 class Settings(_Settings):

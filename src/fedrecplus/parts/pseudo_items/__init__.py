@@ -7,10 +7,11 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from fedrecplus.arrays import Items
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
 from fedrecplus.parts.part import Part
-from fedrecplus.parts.pseudo_items._sets import Count, Items, SetSettings, candidates, in_wholes, size_class
+from fedrecplus.parts.pseudo_items._sets import Count, SetSettings, candidates, in_wholes, size_class
 from fedrecplus.protocol import Broadcast, PublicItems
 
 __all__ = ["Count", "Items", "PseudoItems", "SetSettings", "candidates", "in_wholes", "size_class"]

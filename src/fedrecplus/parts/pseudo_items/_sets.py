@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import (
     NOTHING,
+    Array,
+    Items,
     cumulative,
     like,
     marked,
@@ -25,8 +27,6 @@ from fedrecplus.arrays import (
 )
 from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
-Items = NDArray[np.int64]
-Array = NDArray[np.float64]
 Count = int | Items
 """of one client, or of each of many"""
 PATIENCE = 16

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import (
     NOTHING,
+    Array,
     cumulative,
     greatest,
     like,
@@ -121,7 +122,7 @@ class Partition(NamedTuple):
     """items group by group, ascending within each"""
     starts: Items
     """where each group begins in that order, with the end as a last"""
-    content: NDArray[np.float64]
+    content: Array
     """unit rows of each group's first item in the catalogue: it stands for the group where groups are compared"""
     years: Items
     """of these items; 0 where not known, and where there is no catalogue"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
 from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
@@ -26,7 +27,7 @@ class Popular(PseudoItems[SetSettings]):
         return draw_unrated(count, device.items, len(broadcast.V), key, shares)
 
 
-def cumulative(popularity: NDArray[np.int64]) -> NDArray[np.float64]:
+def cumulative(popularity: NDArray[np.int64]) -> Array:
     """Share of draws that fall on each item or one before it.
 
     Ours: every item counts as rated once more than it was, so that each can be drawn

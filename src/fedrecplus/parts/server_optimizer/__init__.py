@@ -5,13 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.parts.part import Part
 from fedrecplus.settings import Annotated, Settings, number
-
-Array = NDArray[np.float64]
 
 
 class RateSettings(Settings):

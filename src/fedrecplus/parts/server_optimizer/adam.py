@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.parts.server_optimizer import RateSettings, ServerOptimizer
 from fedrecplus.settings import Annotated, number
 
-Array = NDArray[np.float64]
 _SMALL = 1e-8
 
 

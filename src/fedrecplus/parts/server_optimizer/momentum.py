@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.parts.server_optimizer import RateSettings, ServerOptimizer
 from fedrecplus.settings import Annotated, number
-
-Array = NDArray[np.float64]
 
 
 class Settings(RateSettings):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.parts.server_optimizer import RateSettings, ServerOptimizer
-
-Array = NDArray[np.float64]
 
 
 class Sgd(ServerOptimizer[RateSettings]):

@@ -7,13 +7,12 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from fedrecplus.arrays import Array as Array, Items as Items
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.part import Part
 from fedrecplus.parts.virtual_ratings._scale import (
-    Array as Array,
     FillSettings as FillSettings,
-    Items as Items,
     Predict as Predict,
     kept_round as kept_round,
     put_on_scale as put_on_scale,

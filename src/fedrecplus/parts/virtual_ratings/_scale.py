@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fedrecplus.arrays import namespace, subkey, uniform
+from fedrecplus.arrays import Array, Items, namespace, subkey, uniform
 from fedrecplus.data import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.device import Device
 from fedrecplus.settings import Annotated, Settings as _Settings, text
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 TIE = 1e-9
 """a value this near to the middle of two levels is in the middle, and goes down in every engine"""
 

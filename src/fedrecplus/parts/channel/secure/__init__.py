@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Items
 from fedrecplus.errors import UserError
 from fedrecplus.lazy import lazily
 from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._groups import Grouping, joined
 from fedrecplus.parts.channel._ring import (
     Encoding,
-    Items,
     RingLayout,
     RingVector,
     add_all,

@@ -19,8 +19,9 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Items
 from fedrecplus.parts.channel._groups import Grouping
-from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
+from fedrecplus.parts.channel._ring import RingLayout, RingVector
 from fedrecplus.parts.channel.secure import keys
 from fedrecplus.parts.channel.secure.client_state import ClientState, RandomBytes, Secrets
 from fedrecplus.parts.channel.secure.messages import (

@@ -8,7 +8,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
+from fedrecplus.arrays import Items
+from fedrecplus.parts.channel._ring import RingLayout, RingVector
 
 _room = threading.local()
 

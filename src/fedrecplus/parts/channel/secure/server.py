@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, from_bytes, zeros
+from fedrecplus.arrays import Items
+from fedrecplus.parts.channel._ring import RingLayout, RingVector, from_bytes, zeros
 from fedrecplus.parts.channel._summing import senders_of
 from fedrecplus.parts.channel.secure import graph, keys
 from fedrecplus.parts.channel.secure.messages import KEY_BYTES, Advertisement, Refused
