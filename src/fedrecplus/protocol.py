@@ -132,6 +132,11 @@ class Sums:
     clipped: float = 0.0
     """of how many people numbers were clipped to a bound; under a privacy budget with noise"""
 
+    def plus(self, other: Sums) -> Sums:
+        """What two cohorts add up to, before any noise."""
+        added = ("total", "weights", "overall", "clients", "covariance", "statistic", "clipped")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in added})
+
 
 @dataclass(frozen=True)
 class Traffic:

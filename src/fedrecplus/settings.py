@@ -44,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 Own = TypeVar("Own", bound=Settings)
+_TRUTHS = {**dict.fromkeys(("true", "yes", "on", "1"), True), **dict.fromkeys(("false", "no", "off", "0"), False)}
 
 
 def number(low: float, high: float, meaning: str) -> Meta:
@@ -127,16 +128,7 @@ def check_constant(constant: Any, value: Any, source: str, path: str) -> Any:
 def _from_text(value: str, kind: Any) -> Any:
     """A number, or true or false, where that is what the text says; else the text, which is then found wrong."""
     if kind is bool:
-        return {
-            "true": True,
-            "yes": True,
-            "on": True,
-            "1": True,
-            "false": False,
-            "no": False,
-            "off": False,
-            "0": False,
-        }.get(value.lower(), value)
+        return _TRUTHS.get(value.lower(), value)
     if kind in (int, float):
         try:
             read = kind(value)

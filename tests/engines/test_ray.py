@@ -25,8 +25,8 @@ from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
 from fedrecplus.data.synthetic.truth import SyntheticOptions
 from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.engines.ray import RayEngine, connection as ray_connection
-from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import cluster_overview, slow_workers
+from fedrecplus.engines.ray.engine import added
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums
@@ -351,10 +351,10 @@ def test_slow_workers_are_those_far_behind_the_middle_one() -> None:
 
 
 def test_sums_of_shards_keep_their_order() -> None:
-    whole = Addition()
+    sums: Sums | None = None
     for value in (1e16, 1.0, -1e16):
-        whole.add(Sums(np.full((2, 1), value, np.float32), np.ones(2), 1.0, 3))
-    sums = whole.sums(np.float32)
-    assert sums.clients == 9
+        sums = added(sums, Sums(np.full((2, 1), value, np.float32), np.ones(2), 1.0, 3, clipped=1.0))
+    assert sums is not None
+    assert (sums.clients, sums.clipped) == (9, 3.0)
     assert sums.weights.tolist() == [3.0, 3.0]
-    assert sums.total.dtype == np.float32
+    assert sums.total.dtype == np.float64

@@ -19,7 +19,6 @@ from fedrecplus.config import Config
 from fedrecplus.engines import cuda
 from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import Cluster
 from fedrecplus.engines.ray.private import ShardedPrivate, kept_places
 from fedrecplus.engines.ray.setup import check_runs_on_shards, first_clients, setup_of
@@ -60,17 +59,20 @@ class RayEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
-        whole, reports = Addition(), []
-        seconds: dict[str, float] = {}
+        whole: Sums | None = None
+        reports, seconds = [], dict[str, float]()
 
         def take(outcome: ShardOutcome) -> None:
-            whole.add(outcome.answer)
+            nonlocal whole
+            whole = added(whole, outcome.answer)
             reports.append(outcome.report)
             seconds[outcome.worker] = seconds.get(outcome.worker, 0.0) + outcome.seconds
 
         private = self._train(problem, private, message, clients, take, single=False)
         up, down = (sum(getattr(each, name) for each in reports) for name in ("bytes_up", "bytes_down"))
-        return whole.sums(message.V.dtype), private, RoundReport(len(clients), up, down, seconds)
+        assert whole is not None, "there is no cluster without shards"
+        sums = replace(whole, total=whole.total.astype(message.V.dtype))
+        return sums, private, RoundReport(len(clients), up, down, seconds)
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -189,6 +191,11 @@ class RayEngine(Engine):
     def _local(self, clients: Clients, shard: int) -> Clients:
         first, end = np.searchsorted(clients, self._firsts[shard : shard + 2])
         return np.asarray(clients[first:end] - self._firsts[shard])
+
+
+def added(whole: Sums | None, part: Sums) -> Sums:
+    """One shard's sums more, in 64 bits."""
+    return replace(part, total=part.total.astype(np.float64)) if whole is None else whole.plus(part)
 
 
 def _same_setup(whole: Problem, problem: Problem) -> bool:

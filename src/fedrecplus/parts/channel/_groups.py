@@ -11,6 +11,7 @@ Each group is a cohort: what a sum must have at least, and which rows are in it,
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -72,7 +73,7 @@ def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
     Ours: the bounds of a row follow from how many people are expected to have rated it, and from its peers
     """
     if len(groups) < 3:  # two can't tell which of them is odd
-        return _added(groups), []
+        return functools.reduce(Sums.plus, groups), []
     people = np.array([group.clients for group in groups])[:, None] * expected
     norms = np.array([np.linalg.norm(group.total, axis=1) for group in groups])
     sizes = np.sqrt((norms**2).sum(axis=1) / np.maximum(people.sum(axis=1), 1e-12))
@@ -88,7 +89,7 @@ def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
         for group, factor, is_odd in zip(groups, factors, odd, strict=True)
         if not is_odd
     ]
-    sums = _added(kept)
+    sums = functools.reduce(Sums.plus, kept)
     return replace(sums, total=like_peers(sums.total, expected)), np.flatnonzero(odd).tolist()
 
 
@@ -110,15 +111,3 @@ def like_peers(total: Array, expected: Array) -> Array:
     factors = np.ones(len(total))
     factors[order] = np.minimum(1.0, _BESIDE * medians[nearest] / norms[order])
     return np.asarray(total * factors[:, None])
-
-
-def _added(groups: Sequence[Sums]) -> Sums:
-    """Plain sums of everything."""
-    first, *others = groups
-    for other in others:
-        first = replace(
-            first, total=first.total + other.total, weights=first.weights + other.weights,
-            overall=first.overall + other.overall, clients=first.clients + other.clients,
-            statistic=first.statistic + other.statistic, clipped=first.clipped + other.clipped,
-        )  # fmt: skip
-    return first

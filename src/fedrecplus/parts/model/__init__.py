@@ -23,6 +23,7 @@ from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.part import Part, S
 from fedrecplus.parts.tree import Leaf, size_of
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
+from fedrecplus.randomness import normal, subkey
 
 Changes = dict[str, Any]
 """settings by name"""
@@ -55,6 +56,12 @@ class Trained(NamedTuple):
     """how the client's rows of the item table moved"""
     statistic: Array = np.zeros(0)
     """what goes up beside the rows, ``statistic_size`` numbers: how dense arrays moved, then statistics"""
+
+
+def start_noise(seed: int, name: str, rows: int, columns: int) -> Array:
+    """A standard normal draw for each cell of a table, before training."""
+    cells = np.arange(rows * columns, dtype=np.uint64).reshape(rows, columns)
+    return normal(subkey(seed, name), cells)
 
 
 @remember_last

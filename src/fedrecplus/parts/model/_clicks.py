@@ -100,7 +100,7 @@ class ClickModel(Model[C]):
     def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """Weights for predicted ratings, which are the fallback's."""
         w = zeros((*items.shape[:-1], _MIXING + U.shape[-1]), X)
-        w[..., 0], w[..., 1], w[..., _MIXING:] = 1.0, damped_deviation(X, items, ratings), U
+        w[..., :BEFORE], w[..., _MIXING:] = fallback_weights(X[:, :BEFORE], items, ratings), U
         return w
 
     def list_weights(
@@ -190,9 +190,18 @@ def with_means(V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
     return columns
 
 
-def damped_deviation(X: NDArray[Any], items: Items, ratings: Array) -> Array:
-    """How far a person's ratings are from the items' means, shrunk to zero."""
+def fallback_weights(X: NDArray[Any], items: Items, ratings: Array, prior: float = BIAS_PRIOR) -> Array:
+    """1 for the item's mean, and for the constant how far a person's ratings are from the means, shrunk to zero."""
     xp, given = namespace(X), items >= 0
     deviations = xp.where(given, ratings - rows_of(X, items)[..., 0], 0.0)
     count = xp.sum(xp.astype(given, X.dtype), axis=-1)
-    return xp.sum(deviations, axis=-1) / (count + BIAS_PRIOR)  # type: ignore[no-any-return]
+    w = zeros((*items.shape[:-1], X.shape[1]), X)
+    w[..., 0], w[..., 1] = 1.0, xp.sum(deviations, axis=-1) / (count + prior)
+    return w
+
+
+def fallback_shares(X: Array, items: Items, ratings: Array, prior: float = BIAS_PRIOR) -> Array:
+    """A rating's part of these weights: of the constant's."""
+    shares = np.zeros((len(items), X.shape[1]))
+    shares[:, 1] = (ratings - X[items, 0]) / (len(items) + prior)
+    return shares

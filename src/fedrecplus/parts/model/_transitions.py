@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items, in_numpy, like, namespace, own_rows, put_rows, remember_last, rows_of, zeros
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.model import Model, Trained, start_noise
 from fedrecplus.parts.model.joint import Settings as JointSettings
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
 
 _LEAST = 1e-4
@@ -56,9 +55,7 @@ class Transitions(Model[Settings]):
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """T before training: noise."""
-        k = self.settings.sequence_factors
-        cells = np.arange(items * k, dtype=np.uint64).reshape(items, k)
-        return np.asarray(normal(subkey(seed, "start-T"), cells) / np.sqrt(items))
+        return np.asarray(start_noise(seed, "start-T", items, self.settings.sequence_factors) / np.sqrt(items))
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """The person's part of C A T, over a public scale; zeros where no order is known."""
@@ -97,8 +94,7 @@ class Transitions(Model[Settings]):
         opposed = max(0.0, -strengths[0])
         better, _ = np.linalg.qr(((turned + opposed * X) @ directions)[:, ::-1])
         relative = np.maximum(strengths[::-1] / max(strengths[-1], np.finfo(np.float64).tiny), _LEAST)
-        cells = np.arange(X.shape[1] ** 2, dtype=np.uint64).reshape(X.shape[1], -1)
-        rotation, _ = np.linalg.qr(normal(subkey(0, "rotation"), cells))
+        rotation, _ = np.linalg.qr(start_noise(0, "rotation", X.shape[1], X.shape[1]))
         return np.asarray((better * relative**0.25) @ rotation - T)
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:

@@ -19,11 +19,12 @@ from fedrecplus.arrays import Array, Items, like, namespace, outer, product, row
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained, prediction_columns
+from fedrecplus.parts.model._clicks import fallback_shares, fallback_weights
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Settings as _Settings
 
-_BASELINE, _PERSON, _POPULARITY = range(3)
+_BASELINE, _, _POPULARITY = range(3)
 """columns of X"""
 
 
@@ -71,19 +72,11 @@ class Biases(Model[Settings]):
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """1 for the item, and the person's bias: the damped mean of deviations."""
-        xp, given = namespace(X), items >= 0
-        deviations = xp.where(given, ratings - rows_of(X, items)[..., _BASELINE], 0.0)
-        n = xp.sum(xp.astype(given, X.dtype), axis=-1)
-        w = zeros((*items.shape[:-1], X.shape[1]), X)
-        w[..., _BASELINE] = 1.0
-        w[..., _PERSON] = xp.sum(deviations, axis=-1) / (n + self.settings.person_ridge)
-        return w
+        return fallback_weights(X, items, ratings, self.settings.person_ridge)
 
     def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """A rating's part of the person's bias."""
-        shares = np.zeros((len(items), X.shape[1]))
-        shares[:, _PERSON] = (ratings - X[items, _BASELINE]) / (len(items) + self.settings.person_ridge)
-        return shares
+        return fallback_shares(X, items, ratings, self.settings.person_ridge)
 
     def list_weights(
         self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items, add_to_diagonal, namespace, outer, remember_last, rows_of, solve, zeros
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model import Model, Trained
-from fedrecplus.parts.model._clicks import BEFORE, BIAS_PRIOR, damped_deviation, with_means
+from fedrecplus.parts.model import Model, Trained, start_noise
+from fedrecplus.parts.model._clicks import BEFORE, fallback_shares, fallback_weights, with_means
 from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 
@@ -63,8 +62,7 @@ class Fcf(Model[Settings]):
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """Y before training: noise."""
-        cells = np.arange(items * self.settings.factors, dtype=np.uint64).reshape(items, -1)
-        return self.settings.init_scale * normal(subkey(seed, "start-Y"), cells)
+        return self.settings.init_scale * start_noise(seed, "start-Y", items, self.settings.factors)
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """f(u, i) = c_ui (p_ui − x_u·y_i) x_u, for all items."""
@@ -102,15 +100,11 @@ class Fcf(Model[Settings]):
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """The fallback's weights of the item's mean and of the constant: 1 and the person's damped deviation."""
-        w = zeros((*items.shape[:-1], X.shape[1]), X)
-        w[..., 0], w[..., 1] = 1.0, damped_deviation(X, items, ratings)
-        return w
+        return fallback_weights(X, items, ratings)
 
     def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """A rating's part of the damped deviation."""
-        shares = np.zeros((len(items), X.shape[1]))
-        shares[:, 1] = (ratings - X[items, 0]) / (len(items) + BIAS_PRIOR)
-        return shares
+        return fallback_shares(X, items, ratings)
 
     @property
     def recency(self) -> float:

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items, namespace, outer, own_rows, put_rows, rows_of
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model import Trained
+from fedrecplus.parts.model import Trained, start_noise
 from fedrecplus.parts.model._clicks import ClickSettings
 from fedrecplus.parts.model._linear_scores import LinearScores, ascent, batches, chances, log_odds, shares
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import normal, subkey, uniform
+from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number
 
 _SURE = 1e-30
@@ -72,18 +72,14 @@ class FedRAP(LinearScores[Settings]):
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """C before training: noise."""
-        return self._noise(subkey(seed, "start-C"), items)
+        return self.settings.init_scale * start_noise(seed, "start-C", items, self.settings.factors)
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """The same score function and the same D for everybody: noise."""
         d = self.settings.factors
         score = (2.0 * uniform(subkey(seed, "start-score"), np.arange(d + 1)) - 1.0) / np.sqrt(d)
-        start = np.concatenate([score, self._noise(subkey(seed, "start-D"), len(public.popularity)).ravel()])
-        return np.tile(start, (len(clients), 1))
-
-    def _noise(self, key: int, items: int) -> Array:
-        cells = np.arange(items * self.settings.factors, dtype=np.uint64).reshape(items, -1)
-        return self.settings.init_scale * normal(key, cells)
+        D = self.settings.init_scale * start_noise(seed, "start-D", len(public.popularity), d)
+        return np.tile(np.concatenate([score, D.ravel()]), (len(clients), 1))
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """Up to K passes along the gradient of the loss, until it changes no more. All rows decay."""

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items, in_numpy, like, namespace, outer, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.model import Model, Trained, start_noise
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import mix, normal, subkey, subkeys
+from fedrecplus.randomness import mix, subkeys
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 _LAST = np.uint64(2**64 - 1)
@@ -54,8 +54,7 @@ class FedRecon(Model[Settings]):
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """V before training: noise."""
-        cells = np.arange(items * self.settings.factors, dtype=np.uint64).reshape(items, -1)
-        return self.settings.init_scale * normal(subkey(seed, "start-V"), cells)
+        return self.settings.init_scale * start_noise(seed, "start-V", items, self.settings.factors)
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """u from the support, and K steps of V's rows by it over the query."""

@@ -33,7 +33,7 @@ from fedrecplus.arrays import (
 )
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfChoices
-from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.model import Model, Trained, start_noise
 from fedrecplus.parts.model._noisy_choices import rows_of_features, scaled, without_noise
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
@@ -46,7 +46,6 @@ from fedrecplus.parts.model._public import (
 from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
 
 POPULARITY = POPULARITY_COLUMN
@@ -130,8 +129,7 @@ class Ials(Model[C]):
         """W before training: noise, or what public features say."""
         if self.settings.interaction_start == "features":
             return rows_of_features(seed, self.settings.interaction_factors, public)
-        cells = np.arange(items * self.settings.interaction_factors, dtype=np.uint64).reshape(items, -1)
-        return self.settings.interaction_init * normal(subkey(seed, "start-W"), cells)
+        return self.settings.interaction_init * start_noise(seed, "start-W", items, self.settings.interaction_factors)
 
     def new_items(self, V: NDArray[Any], public: PublicItems, seed: int) -> Array:
         """Rows for items that enter a trained model: what their public features predict."""

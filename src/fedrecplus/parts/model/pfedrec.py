@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items, namespace, outer, put_rows, rows_of
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model import Trained
+from fedrecplus.parts.model import Trained, start_noise
 from fedrecplus.parts.model._clicks import ClickSettings
 from fedrecplus.parts.model._linear_scores import LinearScores, ascent, batches, chances, log_odds, shares
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import normal, subkey, uniform
+from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 
 
@@ -64,8 +64,7 @@ class PFedRec(LinearScores[Settings]):
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """E before training: noise."""
-        cells = np.arange(items * self.settings.factors, dtype=np.uint64).reshape(items, -1)
-        return self.settings.init_scale * normal(subkey(seed, "start-E"), cells)
+        return self.settings.init_scale * start_noise(seed, "start-E", items, self.settings.factors)
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """The same score function for everybody: noise. A table of its own begins as E."""

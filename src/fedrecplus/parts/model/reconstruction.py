@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import Array, Items, like, namespace, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model import Model, Trained, fitted_columns
+from fedrecplus.parts.model import Model, Trained, fitted_columns, start_noise
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
@@ -32,7 +32,6 @@ from fedrecplus.parts.model._public import (
 )
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
 
 POPULARITY = POPULARITY_COLUMN
@@ -67,9 +66,7 @@ class Reconstruction(Model[Settings]):
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """V before training: noise."""
-        factors = self.settings.factors
-        cells = np.arange(items * factors, dtype=np.uint64).reshape(items, factors)
-        return self.settings.init_scale * normal(subkey(seed, "start-V"), cells)
+        return self.settings.init_scale * start_noise(seed, "start-V", items, self.settings.factors)
 
     def new_items(self, V: NDArray[Any], public: PublicItems, seed: int) -> Array:
         """Rows for items that enter a trained model: what their public features predict."""

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items, namespace, outer, product, rows_of
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model import Model, Trained, mf
+from fedrecplus.parts.model import Model, Trained, mf, start_noise
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import normal, subkey
 
 Mask = NDArray[np.bool_]
 
@@ -51,8 +50,7 @@ class Svdpp(Model[mf.Settings]):
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """V as in ``mf``, O around zero."""
         V = self.without_implicit.start_items(seed, items, public)
-        cells = np.arange(V.size, dtype=np.uint64).reshape(V.shape)
-        return np.hstack([V, self.settings.init_scale * normal(subkey(seed, "start-O"), cells)])
+        return np.hstack([V, self.settings.init_scale * start_noise(seed, "start-O", *V.shape)])
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """U as in ``mf``."""
@@ -81,13 +79,8 @@ class Svdpp(Model[mf.Settings]):
 
     def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
         """The client's own predictions, after ``steps`` more U steps over its rated rows with V and O fixed."""
-        U, rows_of_items, d, used = (
-            device.U,
-            rows_of(broadcast.V, device.items),
-            self.settings.factors,
-            device.items >= 0,
-        )
-        V, O, rate = rows_of_items[..., :d], rows_of_items[..., d:], self.without_implicit.local_rate(broadcast.round)
+        U, own, d, used = device.U, rows_of(broadcast.V, device.items), self.settings.factors, device.items >= 0
+        V, O, rate = own[..., :d], own[..., d:], self.without_implicit.local_rate(broadcast.round)
         left = device.ratings - implicit_part(V, O, used) if steps else device.ratings
         for _ in range(steps):
             U = user_step(U, V, left, used, rate, self.settings.regularisation)

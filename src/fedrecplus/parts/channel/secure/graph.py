@@ -29,10 +29,6 @@ class GraphPlan:
     threshold: int
     complete: bool
     """everybody is everybody's neighbour"""
-    security_bits: float = math.inf
-    """−log2 of the bound on the probability that the drawn graph is a bad one"""
-    correctness_bits: float = math.inf
-    """−log2 of the bound on the probability that dropouts up to the bound end a round"""
 
 
 @functools.cache
@@ -106,12 +102,8 @@ def _sparse(cohort: int, corrupted: float, dropout: float, k: int, pinned: bool)
         if unfinished > 2.0**-CORRECTNESS_BITS:
             return None
         if insecure <= 2.0**-SECURITY_BITS:
-            return GraphPlan(k, threshold, False, -math.log2(insecure) if insecure else math.inf, _bits(unfinished))
+            return GraphPlan(k, threshold, False)
     return None
-
-
-def _bits(probability: float) -> float:
-    return -math.log2(probability) if probability > 0 else math.inf
 
 
 def _upper_tail(population: int, marked: int, drawn: int, least: int) -> float:
