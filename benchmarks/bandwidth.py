@@ -18,7 +18,6 @@ from benchmarks.line import Line
 from benchmarks.rounds import MF, fold, settings
 from fedrecplus.engines import Problem, engine_of, message_of, prepare
 from fedrecplus.engines.fast.fused import round as fused
-from fedrecplus.engines.fast.fused._training import EpochScratch
 from fedrecplus.engines.fast.pseudo import pseudo_rows
 from fedrecplus.engines.fast.weighing import Weighing
 
@@ -70,7 +69,7 @@ def _training_seconds(problem: Problem) -> float:
     private, pseudo = pseudo_rows(problem, state.private, message, clients)
     V, U, steps, rows = message.V, private.U.copy(), fused.steps_of(problem, message), pseudo.rows(problem)
     total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(np.diff(problem.ratings.indptr).max())
-    scratch, target = EpochScratch.of(V, steps, largest), fused.FusedTarget.of(V[:0], V[:0])
+    scratch, target = fused.EpochScratch.of(V, steps, largest), fused.FusedTarget.of(V[:0], V[:0])
     tables = (V, U, np.empty((largest, V.shape[1]), V.dtype), total, per_item)
     return _least(lambda: fused.train_clients(clients, rows, scratch, steps, Weighing(), target, *tables), 100)
 

@@ -52,7 +52,7 @@ def check(config: Config) -> Config:
             f"model.rule={config.model.rule} weighs its own sums, not aggregation.normalise={aggregation.normalise}",
             "set aggregation.normalise=item or model.rule=mf",
         )
-    if config.redraws and not config.virtual_ratings.settings.refresh:
+    if config.redraws and not config.refreshes:
         raise UserError(
             "pseudo items that are drawn anew each round can't keep their first virtual ratings",
             "set virtual_ratings.refresh=true or pseudo_items.redraw=false",

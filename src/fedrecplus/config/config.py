@@ -169,6 +169,11 @@ class Config:
         return self.hides_rows and bool(self.pseudo_items.settings.redraw)
 
     @property
+    def refreshes(self) -> bool:
+        """Whether virtual ratings are computed anew each round."""
+        return bool(self.virtual_ratings.settings.refresh)
+
+    @property
     def chooses_by_V(self) -> bool:
         """Whether clients choose items by encoded items, anew in every round.
 

@@ -72,6 +72,14 @@ class Engine(ABC):
         """What single uploads amount to, and what the channel's messages cost."""
         return add_up(uploads, message, problem.config)
 
+    def sums_of(
+        self, problem: Problem, uploads: Sequence[Upload], message: Broadcast, peer_bytes: int = 0
+    ) -> tuple[Sums, RoundReport]:
+        """What a cohort's single uploads amount to, and what they and all other messages cost."""
+        sums, traffic = self.join(problem, uploads, message)
+        down = len(uploads) * message.bytes + peer_bytes + traffic.bytes_down
+        return sums, RoundReport(len(uploads), traffic.bytes_up + peer_bytes, down)
+
     @abstractmethod
     def item_sets(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

@@ -12,7 +12,7 @@ from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of, remember
 from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import add_up, client_round, pseudo_items, rows_of
+from fedrecplus.rounds import client_round, pseudo_items, rows_of
 
 
 class ReferenceEngine(Engine):
@@ -23,9 +23,8 @@ class ReferenceEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """One round of everybody's devices. Paper: Algorithm 1, lines 1–9"""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        sums, traffic = add_up(uploads, message, problem.config)
-        down = len(clients) * message.bytes + peer_bytes + traffic.bytes_down
-        return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
+        sums, report = self.sums_of(problem, uploads, message, peer_bytes)
+        return sums, private, report
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Items
+from fedrecplus.config import Config
 from fedrecplus.device import Decoys, Device
 from fedrecplus.engines.problem import Problem
 from fedrecplus.protocol import Broadcast
@@ -34,6 +36,15 @@ class PrivateState:
     def copy(self) -> PrivateState:
         """A copy that may be written to."""
         return PrivateState(*(getattr(self, name).copy() for name in PRIVATE_ARRAYS))
+
+    def with_kept(self, config: Config, newcomers: Items, items: NDArray[Any], ratings: NDArray[Any]) -> PrivateState:
+        """With the pseudo rows that are kept for further rounds, those of some clients for the first time."""
+        private = self
+        if not config.redraws and len(newcomers):
+            drawn = self.drawn.copy()
+            drawn[newcomers] = True
+            private = replace(private, drawn=drawn, pseudo_items=items)
+        return private if config.refreshes else replace(private, virtual_ratings=ratings)
 
     def finite(self) -> bool:
         """Whether all numbers that clients keep are finite."""
@@ -100,23 +111,13 @@ def start_private(problem: Problem, dtype: Any = np.float64, first_client: int =
     for first in range(0, ratings.clients, _BLOCK):
         block = np.arange(first, min(first + _BLOCK, ratings.clients))
         U[block] = model.start_users(config.seed, first_client + block, problem.public)
-    places = 0 if redraws(problem) else int(problem.pseudo_indptr[-1])
+    places = 0 if config.redraws else int(problem.pseudo_indptr[-1])
     return PrivateState(
         U=U,
         drawn=np.zeros(ratings.clients, dtype=bool),
         pseudo_items=np.zeros(places, dtype=ratings.items.dtype),
-        virtual_ratings=np.zeros(0 if refreshes(problem) else places, dtype=dtype),
+        virtual_ratings=np.zeros(0 if config.refreshes else places, dtype=dtype),
     )
-
-
-def redraws(problem: Problem) -> bool:
-    """Whether clients draw new pseudo items each round."""
-    return problem.config.redraws
-
-
-def refreshes(problem: Problem) -> bool:
-    """Whether virtual ratings are computed anew each round."""
-    return bool(problem.config.virtual_ratings.settings.refresh)
 
 
 def message_of(problem: Problem, state: SimulationState, clients: NDArray[np.int64] | None = None) -> Broadcast:
@@ -124,8 +125,8 @@ def message_of(problem: Problem, state: SimulationState, clients: NDArray[np.int
     config, private = problem.config, state.private
     if not config.needs_features:  # and nobody has to look who has drawn
         return broadcast(state.server, problem.public, np.zeros((0, 0)))
-    selecting = clients is None or redraws(problem) or not private.drawn[clients].all()
-    filling = selecting or (refreshes(problem) and "features" in config.virtual_ratings.NEEDS)
+    selecting = clients is None or config.redraws or not private.drawn[clients].all()
+    filling = selecting or (config.refreshes and "features" in config.virtual_ratings.NEEDS)
     features = encode_items(state.server.V, problem.public, config) if filling else np.zeros((0, 0))
     return broadcast(state.server, problem.public, features)
 

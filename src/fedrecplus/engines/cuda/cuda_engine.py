@@ -25,7 +25,7 @@ from fedrecplus.engines.cuda.round import Cohort, Round
 from fedrecplus.engines.cuda.tables import ServerTables, server_on_card
 from fedrecplus.engines.fast import FastEngine, denoising, fused, ring
 from fedrecplus.engines.fast.engine import in_one_sum, report_of, weighing_of
-from fedrecplus.engines.fast.summing import items_of
+from fedrecplus.engines.fast.rows import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem

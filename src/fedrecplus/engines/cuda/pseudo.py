@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import NOTHING
-from fedrecplus.device import Decoys, Device
+from fedrecplus.device import Device
 from fedrecplus.engines.cuda.arrays import CardArray
 from fedrecplus.engines.cuda.batches import on_card
 from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, real_type, to_card
 from fedrecplus.engines.cuda.ratings import CardRatings, CardRows, no_pseudo_rows, table_of_rows
 from fedrecplus.engines.cuda.round import Cohort
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState, redraws, refreshes
+from fedrecplus.engines.state import PrivateState
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import predictions_of, select_items, virtual_ratings
 
@@ -29,7 +29,7 @@ _CELLS = 8
 
 @dataclass(frozen=True)
 class CardPseudo:
-    """Pseudo items and virtual ratings of all clients, by place; as NumPy arrays for who asks."""
+    """Pseudo items and virtual ratings of all clients, by place; the items in NumPy for who asks."""
 
     rows: CardRows
     indptr: NDArray[np.int64]
@@ -39,16 +39,6 @@ class CardPseudo:
         """Everybody's pseudo items."""
         return self.rows.pseudo_items.cpu().numpy()
 
-    @functools.cached_property
-    def ratings(self) -> NDArray[Any]:
-        """Everybody's virtual ratings."""
-        return self.rows.virtual_ratings.cpu().numpy()
-
-    def of(self, client: int) -> Decoys:
-        """One client's."""
-        places = slice(self.indptr[client], self.indptr[client + 1])
-        return Decoys(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
-
 
 def pseudo_rows(
     problem: Problem, private: PrivateState, message: Broadcast, cohort: Cohort, ratings: CardRatings
@@ -57,7 +47,7 @@ def pseudo_rows(
     indptr, places, clients = problem.pseudo_indptr, int(problem.pseudo_indptr[-1]), cohort.clients
     if places == 0:
         return private, CardPseudo(no_pseudo_rows(ratings), indptr)
-    redraw, refresh = redraws(problem), refreshes(problem)
+    redraw, refresh = problem.config.redraws, problem.config.refreshes
     newcomers = clients if redraw else clients[~private.drawn[clients]]
     items = torch.zeros(places, dtype=torch.int32, device=DEVICE)  # torch writes to no unsigned numbers
     virtual = torch.zeros(places, dtype=real_type(message.V.dtype), device=DEVICE)
@@ -68,17 +58,9 @@ def pseudo_rows(
         others = _part(cohort, clients[private.drawn[clients]], ratings)
         _choose_and_rate(problem, private, message, others, ratings, items, virtual, False)
     items = items.to(ratings.items.dtype)
-    if not redraw and len(newcomers):
-        drawn = private.drawn.copy()
-        drawn[newcomers] = True
-        private = replace(private, drawn=drawn, pseudo_items=_kept(items))
-    if not refresh:
-        private = replace(private, virtual_ratings=_kept(virtual))
+    kept: Any = (CardArray(items), CardArray(virtual))
+    private = private.with_kept(problem.config, newcomers, *kept)
     return private, CardPseudo(CardRows(ratings, items, virtual), indptr)
-
-
-def _kept(tensor: Tensor) -> Any:
-    return CardArray(tensor)
 
 
 def _part(cohort: Cohort, clients: Clients, ratings: CardRatings) -> Cohort:

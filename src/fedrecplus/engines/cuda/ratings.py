@@ -171,19 +171,16 @@ def write_rows(
     tl.store(ratings + at * ROWS + j, tl.where(present, rating, 0.0))
 
 
-def table_of_rows(
-    rows: CardRows, size_class: SizeClass, pseudo: bool, levels: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Items (−1: none) and ratings of some clients, a row per client; other ``levels`` give other numbers by code."""
+def table_of_rows(rows: CardRows, size_class: SizeClass, pseudo: bool) -> tuple[Tensor, Tensor]:
+    """Items (−1: none) and ratings of some clients, a row per client."""
     known, width = rows.ratings, size_class.rows
-    table = known.levels if levels is None else levels
     numbers = torch.empty((len(size_class.clients), width), dtype=torch.int32, device=DEVICE)
-    ratings = torch.empty((len(size_class.clients), width), dtype=table.dtype, device=DEVICE)
-    virtual = rows.virtual_ratings if levels is None else torch.zeros_like(rows.virtual_ratings)
+    ratings = torch.empty((len(size_class.clients), width), dtype=known.levels.dtype, device=DEVICE)
     block = min(width, 1024)
     write_rows[(len(size_class.clients), width // block)](
-        size_class.clients, known.indptr, known.items, known.codes, table, known.pseudo_indptr, rows.pseudo_items,
-        virtual, numbers, ratings, ROWS=width, BLOCK=block, PSEUDO=pseudo and rows.has_pseudo,
+        size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
+        rows.pseudo_items, rows.virtual_ratings, numbers, ratings, ROWS=width, BLOCK=block,
+        PSEUDO=pseudo and rows.has_pseudo,
     )  # fmt: skip
     return numbers, ratings
 

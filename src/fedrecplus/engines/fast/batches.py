@@ -17,8 +17,7 @@ from fedrecplus.arrays import NOTHING, Array
 from fedrecplus.device import Device, Rows
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows
-from fedrecplus.engines.fast.summing import add_up, empty_sums
-from fedrecplus.engines.fast.weighing import Weighing, add_in_steps, add_rows
+from fedrecplus.engines.fast.weighing import Weighing, add_in_steps, add_rows, add_up, empty_sums
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.device import Device
 from fedrecplus.engines.fast import denoising, fused, ring
 from fedrecplus.engines.fast.batches import BatchedRound, train, updates_of
 from fedrecplus.engines.fast.chunks import keep_memory
 from fedrecplus.engines.fast.pseudo import pseudo_rows
-from fedrecplus.engines.fast.rows import PseudoRows, for_rated, in_rows
-from fedrecplus.engines.fast.summing import items_of
+from fedrecplus.engines.fast.rows import PseudoRows, for_rated, in_rows, items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
@@ -43,7 +41,9 @@ class FastEngine(Engine):
         """See ``Engine.sums``."""
         weighing = weighing_of(problem.config, message)
         if weighing is None:
-            return self._one_by_one(problem, private, message, clients)
+            uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
+            in_all, report = self.sums_of(problem, uploads, message, peer_bytes)
+            return in_all, private, report
         private, pseudo = pseudo_rows(problem, private, message, clients)
         if ring.adds_up(problem.config.channel):
             sums, U, report = ring.ring_sums(problem, private, message, pseudo, weighing, clients, train)
@@ -58,15 +58,6 @@ class FastEngine(Engine):
         """See ``Engine.uploads``."""
         return self._exchanged(problem, private, message, clients)[:2]
 
-    def _one_by_one(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> tuple[Sums, PrivateState, RoundReport]:
-        """The sums of updates that were kept apart."""
-        uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        sums, traffic = self.join(problem, uploads, message)
-        down = len(clients) * message.bytes + peer_bytes + traffic.bytes_down
-        return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
-
     def _exchanged(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[list[Upload], PrivateState, int]:
@@ -74,14 +65,11 @@ class FastEngine(Engine):
         private, pseudo = pseudo_rows(problem, private, message, clients)
         batched = BatchedRound(problem, private, message, pseudo)
         updates, private = updates_of(batched, clients), replace(private, U=batched.U)
-        devices: dict[int, Device] = {}
-        if channel.exchanges:
-            devices = {client: device_of(problem, private, client) for client in clients.tolist()}
-        secrets = problem.secrets
-        sent = {u.client: outgoing(u, int(secrets[u.client]), message, config) for u in updates}
-        peer_bytes = 0
-        if channel.exchanges:
-            sent, peer_bytes = channel.exchange(devices, sent, message.round, config.seed)
+        sent = {each.client: outgoing(each, int(problem.secrets[each.client]), message, config) for each in updates}
+        if not channel.exchanges:
+            return list(sent.values()), private, 0
+        devices = {client: device_of(problem, private, client) for client in clients.tolist()}
+        sent, peer_bytes = channel.exchange(devices, sent, message.round, config.seed)
         return list(sent.values()), private, peer_bytes
 
     def item_sets(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows, put_back
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState, redraws, refreshes
+from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.virtual_ratings import Predict
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import predictions_of, select_items, virtual_ratings
@@ -34,7 +33,7 @@ def pseudo_rows(
     if places == 0:
         nothing = np.zeros(0, dtype=problem.ratings.items.dtype)
         return private, PseudoRows(indptr, nothing, np.zeros(0, dtype=dtype), levels)
-    redraw, refresh = redraws(problem), refreshes(problem)
+    redraw, refresh = problem.config.redraws, problem.config.refreshes
     newcomers = clients if redraw else clients[~private.drawn[clients]]
     items = np.zeros(places, dtype=problem.ratings.items.dtype) if redraw else private.pseudo_items
     ratings = np.zeros(places, dtype=dtype) if refresh else private.virtual_ratings
@@ -44,12 +43,7 @@ def pseudo_rows(
     if refresh and len(newcomers) < len(clients):
         others = clients[private.drawn[clients]]
         choose_and_rate(problem, private, message, others, items, ratings, choosing=False)
-    if not redraw and len(newcomers):
-        drawn = private.drawn.copy()
-        drawn[newcomers] = True
-        private = replace(private, drawn=drawn, pseudo_items=items)
-    if not refresh:
-        private = replace(private, virtual_ratings=ratings)
+    private = private.with_kept(problem.config, newcomers, items, ratings)
     return private, PseudoRows(indptr, items, ratings, levels)
 
 

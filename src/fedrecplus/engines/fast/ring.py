@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.rows import PseudoRows
-from fedrecplus.engines.fast.summing import items_of
+from fedrecplus.engines.fast.rows import PseudoRows, items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem

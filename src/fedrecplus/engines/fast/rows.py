@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import NOTHING, kernel
-from fedrecplus.device import Decoys, Device
+from fedrecplus.device import Device
 from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
@@ -51,11 +51,6 @@ class PseudoRows:
         ratings = problem.ratings
         rated = (ratings.indptr, ratings.items, ratings.codes, self.levels)
         return KernelRows(*rated, self.indptr, self.items, self.ratings)
-
-    def of(self, client: int) -> Decoys:
-        """One client's."""
-        places = slice(self.indptr[client], self.indptr[client + 1])
-        return Decoys(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
 
 
 def batches_of(
@@ -138,3 +133,12 @@ def for_rated(problem: Problem, dtype: Any, solve: Callable[[Clients, Any, Any],
     counts = np.diff(problem.ratings.indptr)
     runs = batches_of(problem.able, counts, counts)
     on_threads(lambda run: solve(run, *rated_rows(problem, run, dtype)), runs)
+
+
+def items_of(problem: Problem, pseudo: PseudoRows, client: int) -> NDArray[np.int64]:
+    """A client's rated and pseudo items together, ascending; all items, where the model uploads all."""
+    if problem.config.model.ALL_ITEMS:
+        return np.arange(problem.ratings.item_count)
+    rated = problem.ratings.items[problem.ratings.indptr[client] : problem.ratings.indptr[client + 1]]
+    unrated = pseudo.items[pseudo.indptr[client] : pseudo.indptr[client + 1]]
+    return np.sort(np.concatenate([rated.astype(np.int64), unrated.astype(np.int64)]))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.arrays import exact_kernel, inner, mix, to_unit
 from fedrecplus.parts.aggregation import ByDistance
+from fedrecplus.protocol import Sums
 
 _ROWS = {"table": 0, "own": 1, "mean-own": 2}
 """that a distance runs over"""
@@ -123,3 +126,18 @@ def add_in_steps(batch: Any, delta: Any, sizes: Any, weighing: Any, weights: Any
             weighing.clipped[clients[k]] = 1
         all_weights += steps
     return all_weights
+
+
+def add_up(parts: Sequence[tuple[Any, Any, float]], V: NDArray[Any], clients: int, in_steps: bool = False) -> Sums:
+    """The sums of all chunks, in order."""
+    total, per_item, overall = empty_sums(V, in_steps), np.zeros(len(V)), 0.0
+    for part_total, part_per_item, part_overall in parts:
+        total += part_total
+        per_item += part_per_item
+        overall += part_overall
+    return Sums(total, per_item, overall, clients)
+
+
+def empty_sums(V: NDArray[Any], in_steps: bool) -> NDArray[Any]:
+    """A table to add updates to: steps are whole numbers that 32 bits can't hold, and 64 can."""
+    return np.zeros(V.shape) if in_steps else np.zeros_like(V)

@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.arrays import section
-from fedrecplus.engines.fast.fused import _columns
-
-_whole = _columns.whole
-_silence = _columns.silence
-_products = _columns.products
-_pull = _columns.pull_on_user
-_move_user = _columns.move_user
+from fedrecplus.engines.fast.fused._columns import move_user, products, pull_on_user, silence, whole
 
 
 @section
@@ -50,15 +44,15 @@ def local_epochs(
         epoch, on_user = half // 2, half % 2 == 0
         if on_user and used == 0:
             continue
-        padded = _whole(used if on_user else n)
+        padded = whole(used if on_user else n)
         if half == 0 or not on_user:  # otherwise they are known: U has not moved since
-            _products(own, table, start, padded, dots)
+            products(own, table, start, padded, dots)
         _errors(targets, bias, own, dots, shrink, keep, errors, pushes, epoch, padded, last if on_user else epoch)
         if on_user:
-            _silence(e, used, padded)
-            pull_bias = _pull(e, table, start, padded, pull)
+            silence(e, used, padded)
+            pull_bias = pull_on_user(e, table, start, padded, pull)
             _pull_of_moves(e, shrink, keep, errors, pushes, epoch, padded, pull)
-            bias = _move_user(own, bias, trained, pull, pull_bias, used, rate, decay)
+            bias = move_user(own, bias, trained, pull, pull_bias, used, rate, decay)
         else:
             for c in range(len(own)):
                 pushes[epoch, c] = rate * own[c]

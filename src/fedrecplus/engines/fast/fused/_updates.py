@@ -51,7 +51,7 @@ def row_updates(
 
 
 @section
-def distance(apart: Any, rows: Any, n: int, moved: Any) -> float:
+def distance_of(apart: Any, rows: Any, n: int, moved: Any) -> float:
     """Σ (Δ − step)² over the client's rows, less Σ apart²: Δ = apart + step + moved, so Σ moved (2 apart + moved)."""
     distance = 0.0
     for j in range(np.uint64(n)):
@@ -63,15 +63,10 @@ def distance(apart: Any, rows: Any, n: int, moved: Any) -> float:
 
 
 @section
-def add(weight: float, rows: Any, n: int, moved: Any, total: Any) -> None:
+def add_weighted(weight: float, rows: Any, n: int, moved: Any, total: Any) -> None:
     """Add w·moved to the round's sums; ``left_by_decay`` is the rest of Δ_j."""
     scaled = total.dtype.type(weight)
     for j in range(np.uint64(n)):
         row = np.uint64(rows[j])
         for c in range(np.uint64(total.shape[1])):
             total[row, c] += scaled * moved[j, c]
-
-
-def left_by_decay(V: Any, rate: float, decay: float, epochs: int) -> Any:
-    """What K steps of decay alone move each row of V by: (keep^K − 1) V. The rest of Δ is in ``row_updates``."""
-    return (((1.0 - rate * decay) ** epochs - 1.0) * V.astype(np.float64)).astype(V.dtype)

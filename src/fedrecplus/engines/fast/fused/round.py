@@ -11,27 +11,59 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import kernel
 from fedrecplus.device import Device
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.fused import _columns, _epochs, _updates
-from fedrecplus.engines.fast.fused._training import EpochScratch, Steps
+from fedrecplus.engines.fast.fused._columns import (
+    gather,
+    move_user,
+    products,
+    pull_on_user,
+    silence,
+    stride,
+    whole,
+)
+from fedrecplus.engines.fast.fused._epochs import local_epochs
+from fedrecplus.engines.fast.fused._updates import add_weighted, distance_of, row_updates
 from fedrecplus.engines.fast.rows import PseudoRows
-from fedrecplus.engines.fast.summing import add_up
-from fedrecplus.engines.fast.weighing import Weighing, weight_at
+from fedrecplus.engines.fast.weighing import Weighing, add_up, weight_at
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import Model, mf
 from fedrecplus.protocol import Broadcast, Sums
 
-_gather = _columns.gather
-_whole = _columns.whole
-_silence = _columns.silence
-_products = _columns.products
-_pull = _columns.pull_on_user
-_move_user = _columns.move_user
-_local_epochs = _epochs.local_epochs
-_row_updates = _updates.row_updates
-_distance = _updates.distance
-_add = _updates.add
+
+class Steps(NamedTuple):
+    """How a client trains."""
+
+    mean: Any
+    """global mean, zero where the model has none"""
+    rate: Any
+    decay: Any
+    trained: Any
+    epochs: int
+    rated_only: bool
+    fades: Any
+    """what decay leaves of each epoch's move at the end; zero where there is no epoch"""
+
+
+class EpochScratch(NamedTuple):
+    """Arrays that local training works in, large enough for the client with most rows."""
+
+    own: Any
+    pull: Any
+    table: Any
+    targets: Any
+    dots: Any
+    errors: Any
+    """of each epoch; the last ones are those of U steps"""
+    pushes: Any
+    numbers: Any
+
+    @classmethod
+    def of(cls, V: NDArray[Any], steps: Steps, largest: int) -> EpochScratch:
+        """For so many rows."""
+        padded, rows, slots = (V.shape[1] + 3) // 4 * 4, whole(largest), len(steps.fades)
+        shapes = [padded, padded, (padded, stride(largest)), rows, rows, (slots + 1, rows), (slots, padded)]
+        return cls._make([*(np.zeros(shape, V.dtype) for shape in shapes), np.empty(largest, np.int64)])
 
 
 class FusedTarget(NamedTuple):
@@ -68,7 +100,10 @@ def train(
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; returns everybody's U besides."""
     V, U, steps, rows = message.V, private.U.copy(), steps_of(problem, message), pseudo.rows(problem)
-    counts, left = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr), _left(message.V, steps)
+    counts, left = (
+        np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr),
+        left_by_decay(message.V, steps),
+    )
     nothing = np.zeros((0, V.shape[1]), V.dtype)
     target = FusedTarget.of(left, message.last_step) if weighing.distances else FusedTarget.of(nothing, nothing)
 
@@ -109,8 +144,10 @@ def steps_of(problem: Problem, message: Broadcast) -> Steps:
     )
 
 
-def _left(V: NDArray[Any], steps: Steps) -> Any:
-    return _updates.left_by_decay(V, float(steps.rate), float(steps.decay), steps.epochs)
+def left_by_decay(V: NDArray[Any], steps: Steps) -> NDArray[Any]:
+    """What K steps of decay alone move each row of V by: (keep^K − 1) V. The rest of Δ is in ``row_updates``."""
+    keep = 1.0 - float(steps.rate) * float(steps.decay)
+    return ((keep**steps.epochs - 1.0) * V.astype(np.float64)).astype(V.dtype)
 
 
 @kernel
@@ -151,26 +188,26 @@ def train_clients(
         for j in range(pseudo):
             numbers[rated + j] = pseudo_items[pseudo_first + j]
             targets[rated + j] = virtual_ratings[pseudo_first + j] - mean
-        _gather(V, numbers, n, table)
+        gather(V, numbers, n, table)
         for c in range(width):
             own[c] = U[client, c]
         used = rated if steps.rated_only else n
-        U[client, width] = _local_epochs(
+        U[client, width] = local_epochs(
             U[client, width], epochs, used, n, rate, decay, trained, targets, own, pull, dots, table, errors, pushes
         )
         for c in range(width):
             U[client, c] = own[c]
         if weighing.rated_rows_only:  # pseudo rows shall not count
             n = rated
-        _row_updates(numbers, n, epochs, fades, errors, pushes, not weighing.distances, moved, total)
+        row_updates(numbers, n, epochs, fades, errors, pushes, not weighing.distances, moved, total)
         weight = 1.0
         if weighing.distances:
-            distance, own_step = _distance(apart, numbers, n, moved), 0.0
+            distance, own_step = distance_of(apart, numbers, n, moved), 0.0
             for j in range(n):
                 distance += apart_sizes[numbers[j]]
                 own_step += step_sizes[numbers[j]]
             weight = weight_at(distance, own_step, n, weighing, target.whole_step)
-            _add(weight, numbers, n, moved, total)
+            add_weighted(weight, numbers, n, moved, total)
         all_weights += weight
         for j in range(n):
             per_item[numbers[j]] += weight
@@ -196,15 +233,15 @@ def predict_longer(
             own[c] = U[client, c]
         bias = U[client, width]
         if more > 0:
-            _gather(V, numbers, n, table)
-        padded_n = _whole(n)
+            gather(V, numbers, n, table)
+        padded_n = whole(n)
         for _ in range(more):
-            _products(own, table, start, padded_n, e)
+            products(own, table, start, padded_n, e)
             for j in range(np.uint64(padded_n)):
                 e[j] = targets[j] - bias - e[j]
-            _silence(e, n, padded_n)
-            pull_bias = _pull(e, table, start, padded_n, pull)
-            bias = _move_user(own, bias, trained, pull, pull_bias, n, rate, decay)
+            silence(e, n, padded_n)
+            pull_bias = pull_on_user(e, table, start, padded_n, pull)
+            bias = move_user(own, bias, trained, pull, pull_bias, n, rate, decay)
         for place in range(wanted.shape[1]):
             if wanted[client, place] >= 0:
                 row, total = V[wanted[client, place]], mean + bias
