@@ -12,13 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
-    bandwidth,
     card,
     cluster,
     compilation,
     engines,
-    first_round,
-    growth,
     hybrid_filling,
     kernels,
     latency,
@@ -35,11 +32,8 @@ MEASURES = {
     "engines": engines.measure,
     "surprise": surprise_svd.measure,
     "hybrid-filling": hybrid_filling.measure,
-    "first-round": first_round.measure,
-    "bandwidth": bandwidth.measure,
     "kernels": kernels.measure,
     "compilation": compilation.measure,
-    "growth": growth.measure,
     "cluster": cluster.measure,
     "cuda": card.measure,
     "secure": secure.measure,

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.one_size import peak
-from benchmarks.rounds import MF, settings
+from benchmarks.rounds import MF, peak, settings
 from fedrecplus import data
 from fedrecplus.config import assign
 from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder

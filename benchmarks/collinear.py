@@ -11,30 +11,16 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks._rank_one import collinear
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load
 from fedrecplus.engines import engine_of, message_of, prepare, public_items
 
-_SAME = 1.0 - 1e-7
-"""cosine of two rows of one person; the ring's rounding is far below"""
-
-
-def groups_of(rows: NDArray[Any]) -> list[NDArray[np.int64]]:
-    """Rows in one direction, two or more."""
-    D = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    alike, left, groups = np.abs(D @ D.T) > _SAME, set(range(len(rows))), list[NDArray[np.int64]]()
-    for row in range(len(rows)):
-        if row in left:
-            group = np.flatnonzero(alike[row])
-            left -= set(group.tolist())
-            if len(group) > 1:
-                groups.append(group)
-    return groups
+_OFF = 2e-4
+"""radians that a row of one person may be off its direction; in 32 bits the ring's rounding is far below"""
 
 
 def main() -> None:
@@ -47,7 +33,7 @@ def main() -> None:
     everybody, rng = load("ml-100k"), np.random.default_rng(0)
     public = replace(public_items(everybody), source="public")
     wide = [f"model.interaction_factors={given.columns}", "channel.least_cohort=2", "channel.fewest_contributors=1"]
-    config = assign(preset("fedrec+secure"), wide)
+    config = assign(preset("fedrec+secure"), [*wide, "channel.bits=32"])  # 16 bits round what is collinear apart
     for persons in map(int, given.persons.split(",")):
         for _ in range(2):
             who = rng.choice(everybody.clients, persons, replace=False)
@@ -59,7 +45,7 @@ def main() -> None:
             for fewest in map(float, given.fewest.split(",")):
                 enough = expected >= fewest if fewest else public.popularity >= 3
                 kept = np.flatnonzero(enough & W.any(axis=1))
-                found = len(groups_of(W[kept]))
+                found = len(collinear(W[kept], np.full(len(kept), _OFF)))
                 print(f"{persons} persons, fewest {fewest:g}: {found} found, {len(kept)} rows", flush=True)
 
 

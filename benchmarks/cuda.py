@@ -1,7 +1,7 @@
 """``python -m benchmarks.cuda``: the CUDA engine on this machine's card: equality, precision, speed, and size.
 
-The output is kept in ``benchmarks/results`` with date, card and commit; a day's measures are kept together. ``--data``
-names sets for whole trainings.
+The tables are kept in ``benchmarks/results`` with date, card and commit, a day's measures together; their numbers in
+``runs``. ``--data`` names sets for whole trainings.
 """
 
 from __future__ import annotations
@@ -59,16 +59,18 @@ def main() -> int:
 
 def keep(name: str, found: list[Line], commit: str | None, folder: Path) -> None:
     """Write a measure's lines, with the commit that they are of, beside the day's other measures on this card."""
+    runs = Path("runs")
     card, today = torch.cuda.get_device_name(), datetime.now(UTC).date().isoformat()
     facts = {"date": today, "card": card, "torch": torch.__version__}
-    path = folder / f"cuda-{card.lower().replace(' ', '-')}-{today}.json"
+    path = runs / f"cuda-{card.lower().replace(' ', '-')}-{today}.json"
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     kept = before["measures"] if all(before.get(key) == value for key, value in facts.items()) else {}
     kept[name] = {"commit": commit, "lines": [line.as_dict() for line in found]}
     report = {**facts, "measures": {each: kept[each] for each in MEASURES if each in kept}}
-    folder.mkdir(parents=True, exist_ok=True)
+    for place in (runs, folder):
+        place.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(as_page(report), encoding="utf-8")
+    (folder / path.with_suffix(".md").name).write_text(as_page(report), encoding="utf-8")
 
 
 def as_page(report: dict[str, Any]) -> str:

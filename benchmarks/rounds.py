@@ -1,10 +1,11 @@
-"""Timed rounds on ML-100K."""
+"""Timed rounds on ML-100K, and memory."""
 
 from __future__ import annotations
 
 import functools
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -38,6 +39,12 @@ def seconds_per_round(problem: Problem, engine: str, rounds: int, warm_up: int =
         if number >= warm_up:
             taken.append(time.perf_counter() - started)
     return taken
+
+
+def peak() -> float:
+    """The most memory this process ever held, in GB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / 1e9
 
 
 def least_and_median(seconds: Sequence[float]) -> dict[str, float]:

@@ -9,8 +9,7 @@ import os
 import time
 
 from benchmarks.line import Line
-from benchmarks.one_size import peak
-from benchmarks.rounds import settings
+from benchmarks.rounds import peak, settings
 from fedrecplus import data
 from fedrecplus.config import Config
 from fedrecplus.engines import Problem, engine_of, prepare

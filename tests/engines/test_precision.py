@@ -21,7 +21,7 @@ from fedrecplus.training import train
 ROOT = Path(__file__).parents[2]
 BUILD = """
 import json
-from benchmarks.one_size import peak
+from benchmarks.rounds import peak
 from fedrecplus import data
 ratings = data.load("synthetic:clients=1000000,items=4000,ratings_per_client=50")
 held = sum(array.nbytes for array in (ratings.items, ratings.codes, ratings.indptr, ratings.client_ids))
