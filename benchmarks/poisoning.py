@@ -4,7 +4,8 @@ Nobody sees single uploads there. An honest device checks its bounds (``channel.
 within them, or send any element of the ring; here, ten times the bound. Three goals: *promote*, which pushes ten
 obscure films as a profile that loves them would, *fedrecattack*, which pushes one of them towards what it takes others'
 tastes for, from a twentieth of their ratings, in numbers no larger than honest ones; and *spoil*, which pushes every
-number of the table. Lists and errors are the other persons'; the alarm is the deployment's
+number of the table. A malicious client may also lie in the numbers beside the table: of how many persons it is, or of
+what they weigh. Lists and errors are the other persons'; the alarm is the deployment's
 (``deploy/server/bounds.py``), which looks at V. Masks cancel, so vectors are summed without. With ``channel.groups``
 the cohort is summed in random groups.
 
@@ -51,6 +52,8 @@ from fedrecplus.training.ranking import top_lists
 TARGETS, POPULAR, LIST, BEYOND = 10, 30, 10, 10.0
 FILMS = (60, 150, 400)
 """further films that FedRecAttack is tried with: one film says little"""
+SAID = ("a million persons", "no weight", "much weight")
+"""what a malicious client says of itself beside the table: bounds and divisors follow from the sum of it"""
 KNOWN, HONEST = 0.05, 1.2
 """share of others' ratings that FedRecAttack knows; length of the longest honest rows of W"""
 
@@ -66,9 +69,12 @@ class Attack:
     """whether they keep to the bound that an honest device checks"""
     film: int = 0
     """how many films have fewer raters than the one that ``fedrecattack`` pushes"""
+    says: str = ""
+    """a lie of ``SAID``; empty: that it is one person, whose weight is 1"""
 
     def __str__(self) -> str:
         how = f"{self.clients}, {'within the bound' if self.within else 'ten times the bound'}"
+        how += f", says: {self.says}" * bool(self.says)
         how += f", a film more popular than {self.film}" * (self.film > 0)
         return "none" if self.goal == "none" else f"{self.goal}: {how}"
 
@@ -79,6 +85,7 @@ ATTACKS = (
     *(Attack("spoil", clients, within) for within in (True, False) for clients in (1, 5)),
     *(Attack("fedrecattack", 5, within) for within in (True, False)),
     *(Attack("fedrecattack", 5, True, film) for film in FILMS),
+    *(Attack("promote", 1, says=says) for says in SAID),
 )
 
 
@@ -168,7 +175,18 @@ def malicious(
     most = 2.0 ** (encoding.layout.bits - 1) - 1.0
     steps = np.clip(np.rint(np.nan_to_num(wanted) * encoding.scales[:, None]), -most, most).astype(np.int64)
     vector.updates[:] = steps.astype(vector.updates.dtype)  # modulo 2^bits
+    _say(vector, attack.says, encoding)
     return vector
+
+
+def _say(vector: RingVector, lie: str, encoding: Encoding) -> None:
+    """A lie in the numbers beside the table: a weight so far below 0 that nearly none is left in all, or far above."""
+    if lie == "a million persons":
+        vector.weights[-1] = 1_000_000
+    elif lie:
+        persons = {"no weight": -94.9, "much weight": 700.0}[lie]
+        steps = np.clip(np.rint(persons * encoding.weight_scale), -(2**31), 2**31 - 1)
+        vector.weights[-2] = np.array([steps]).astype(np.int64).astype(vector.weights.dtype)[0]
 
 
 def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> Iterator[SimulationState]:

@@ -188,6 +188,31 @@ def test_whoever_spoils_is_left_out_with_its_group_and_named(
     assert np.abs(model(tmp_path) - honest_V).max() < 0.5 * farthest, "in one sum of all it would do far more"
 
 
+@pytest.mark.parametrize(("place", "steps"), [(-1, 2**20), (-1, -3), (-2, -(2**24))], ids=["many", "fewer", "weight"])
+def test_whoever_lies_of_persons_or_weights_is_left_out_with_its_group_and_ends_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, steps: int
+) -> None:
+    """How many persons a group has, and what they weigh, is in its sum: each of its members can say what it likes."""
+    honest, liar = device_sums._vector, 4
+
+    def vector(store: Store, *asked: Any) -> RingVector:
+        found = honest(store, *asked)
+        if store.path == homes[liar - 1].store:
+            found.weights[place] += np.array([steps]).astype(np.int64).astype("<u4")[0]
+        return found
+
+    config = grouped(rounds=2)
+    monkeypatch.setattr(device_sums, "_vector", vector)
+    homes = agreed(tmp_path, config)
+    serve(InProcessLink(homes), tmp_path / "run")
+    lines = journal_of(tmp_path / "run")
+    assert len(lines) == 2, "devices took part in the round after"
+    for line in lines:
+        joined_in = [group for number, group in enumerate(line["groups"]) if number not in line["odd_groups"]]
+        assert 0 < len(joined_in) < GROUPS or len(line["groups"]) < GROUPS
+        assert liar not in in_groups({"groups": joined_in})
+
+
 @pytest.mark.parametrize(("groups", "refused"), [(3, False), (2, True), (6, True)])
 def test_devices_step_from_the_sums_of_most_groups_and_of_no_fewer(groups: int, refused: bool, tmp_path: Path) -> None:
     """Sums of another number of groups, with the table that they make; a log would say so first."""

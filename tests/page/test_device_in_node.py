@@ -167,7 +167,7 @@ print({ groups, V: Array.from(device.nextState(first, sums, attached, config).V.
 """
 
 
-@pytest.mark.parametrize("spoiled", ["nothing", "total", "statistic", "a row"])
+@pytest.mark.parametrize("spoiled", ["nothing", "total", "statistic", "a row", "persons", "weight"])
 def test_groups_are_drawn_and_joined_alike(tmp_path: Path, spoiled: str) -> None:
     dice, config, count = np.random.default_rng(4), demonstration(2), 5
     state, groups = first_state(config, CATALOGUE.public), []
@@ -181,12 +181,15 @@ def test_groups_are_drawn_and_joined_alike(tmp_path: Path, spoiled: str) -> None
         "total": replace(groups[2], total=9 * groups[2].total),
         "statistic": replace(groups[2], statistic=9 * groups[2].statistic),
         "a row": replace(groups[2], total=row),
+        "persons": replace(groups[2], clients=10**6),
+        "weight": replace(groups[2], overall=-3.0),
     }
     groups[2] = spoils[spoiled]
     numbers = sorted(dice.integers(0, 2**62, 17).tolist())
     grouping = Grouping(count, b"a task and a round")
-    told = [{"total": [one.total.shape, one.total.ravel().tolist()], "weights": one.weights.tolist(), "overall": 12.0,
-             "clients": 12, "statistic": one.statistic.tolist(), "noise": 0.0} for one in groups]  # fmt: skip
+    told = [{"total": [one.total.shape, one.total.ravel().tolist()], "weights": one.weights.tolist(),
+             "overall": one.overall, "clients": one.clients, "statistic": one.statistic.tolist(), "noise": 0.0}
+            for one in groups]  # fmt: skip
     found = run_in_node(tmp_path, GROUPS, {
         "packet": packet_of(config, 0), "groups": told, "numbers": [str(one) for one in numbers], "count": count,
         "name": base64.b64encode(grouping.name).decode(),
@@ -195,7 +198,7 @@ def test_groups_are_drawn_and_joined_alike(tmp_path: Path, spoiled: str) -> None
     np.testing.assert_allclose(found["V"], expected.ravel(), rtol=1e-8, atol=1e-10)
     drawn = [sorted(str(one) for one in grouping.group_of(number, numbers)) for number in numbers]
     assert found["groups"] == drawn
-    assert (joined(groups, expected_in(1, CATALOGUE.public))[1] == [2]) == (spoiled in ("total", "statistic"))
+    assert (joined(groups, expected_in(1, CATALOGUE.public))[1] == [2]) == (spoiled not in ("nothing", "a row"))
 
 
 GROWN = """

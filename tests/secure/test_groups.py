@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.poisoning import Attack, outcome
+from benchmarks.poisoning import SAID, Attack, outcome
 from fedrecplus import data
 from fedrecplus.config import assign, check, preset
 from fedrecplus.engines import engine_of, message_of, prepare
@@ -93,6 +93,17 @@ def test_a_group_that_somebody_spoils_is_left_out_with_its_weights(what: str, by
     np.testing.assert_allclose(sums.total, joined([*groups[:3], *groups[4:]], SHARES)[0].total, atol=0.5)
 
 
+@pytest.mark.parametrize(
+    ("what", "said"), [("clients", 1_000_000), ("clients", 1), ("overall", 1e-3), ("overall", -5.0), ("overall", 1e4)]
+)
+def test_a_group_that_says_of_itself_what_no_other_does_is_left_out(what: str, said: float) -> None:
+    """Of a million persons every bound would be wide, and what few weights divide is a step without end."""
+    groups = [honest(number) for number in range(8)]
+    sums, odd = joined([*groups[:3], replace(groups[3], **{what: said}), *groups[4:]], SHARES)
+    assert odd == [3]
+    assert (sums.clients, sums.overall) == (84, 84.0)
+
+
 def test_a_row_moves_no_farther_than_so_many_honest_people_could_have_moved_it() -> None:
     groups = [honest(number) for number in range(8)]
     pushed = groups[0].total.copy()
@@ -126,8 +137,10 @@ def test_one_of_96_who_spoils_or_promotes_does_little() -> None:
     clean = outcome(where, config, Attack("none"), None)[0]
     spoiled = outcome(where, config, Attack("spoil", 1), None)[0]
     promoted = outcome(where, config, Attack("promote", 1), None)[0]
-    assert spoiled.rmse < clean.rmse + 0.005
-    assert promoted.reached <= 0.02
+    lying = [outcome(where, config, Attack("promote", 1, says=says), None)[0] for says in SAID]
+    assert max(one.rmse for one in (spoiled, *lying)) < clean.rmse + 0.005
+    assert max(one.reached for one in (promoted, *lying)) <= 0.02
+    assert {one.why for one in lying} == {""}
 
 
 @pytest.mark.slow

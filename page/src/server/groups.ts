@@ -16,12 +16,21 @@ export function joined(groups: readonly Sums[], { popularity }: PublicItems, peo
   const norms = groups.map(({ total }) => Float64Array.from({ length: total.rows }, (_, i) => Math.sqrt(dot(row(total, i), row(total, i)))));
   const sizes = norms.map((each, g) => Math.sqrt(dot(each, each) / Math.max(sum(expected[g]!), LEAST)));
   const beside = groups.map(({ statistic, clients }) => Math.sqrt(dot(statistic, statistic)) / Math.max(clients, 1));
-  const [size, other] = [median(sizes), median(beside)];
-  const odd = sizes.map((one, g) => one > ODD * size || beside[g]! > ODD * other || !Number.isFinite(one + beside[g]!));
+  const like = [likeOthers(groups.map(({ clients }) => clients)), likeOthers(groups.map(({ overall, clients }) => overall / Math.max(clients, 1)))];
+  const alike = sizes.map((one, g) => like.every((each) => each[g]!) && Number.isFinite(one + beside[g]!));
+  const judges = alike.some(Boolean) ? alike : alike.map(() => true); // who lies of persons has no say of sizes
+  const [size, other] = [sizes, beside].map((each) => median(each.filter((_, g) => judges[g]!))) as [number, number];
+  const odd = sizes.map((one, g) => !(alike[g]! && one <= ODD * size && beside[g]! <= ODD * other));
   if (odd.every(Boolean)) odd[sizes.indexOf(Math.min(...sizes))] = false;
   const kept = groups.map((group, g) => ({ ...group, total: bounded(group.total, norms[g]!, expected[g]!, ROW * size) }));
   const sums = added(kept.filter((_, g) => !odd[g]));
   return { ...sums, total: likePeers(sums.total, popularity) };
+}
+
+/** Which groups' figures are near the median group's: each member of a group can say what it likes of them. */
+function likeOthers(figures: readonly number[]): boolean[] {
+  const middle = median(figures);
+  return figures.map((one) => one <= ODD * middle && middle <= ODD * one);
 }
 
 /** Each row no longer, per n^¾, than BESIDE times the median of the PEERS rows nearest in how many are expected. */

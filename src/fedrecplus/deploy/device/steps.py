@@ -29,6 +29,7 @@ from fedrecplus.deploy.wire import (
     first_state,
     grouping_of,
     grown_state,
+    is_possible,
     next_state,
     of_run,
     sums_told,
@@ -36,7 +37,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.deploy.wire.packet import Facts
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import Grouping, RingSettings, never_summed
+from fedrecplus.parts.channel import Grouping
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import ServerState, cooldown
 
@@ -120,15 +121,8 @@ def _check_range(groups: Sequence[Sums], round_number: int, request: Request, ca
     drawn = grouping_of(request.config, request.task, round_number) or Grouping(1, b"")
     if len(groups) > drawn.count or not drawn.enough(len(groups)):
         raise Refusal("task", f"sums of {len(groups)} groups, and the task has {drawn.count}")
-    ring = request.config.channel.settings
-    if not isinstance(ring, RingSettings) or request.config.privacy.rule != "none":
-        return
     for sums in groups:
-        public = catalogue.first(len(sums.total)).public
-        most = np.array([ring.bound, ring.statistic_bound, ring.largest_weight]) * max(sums.clients, 0)
-        largest = [np.abs(table).max(initial=0.0) for table in (sums.total, sums.statistic, sums.overall)]
-        # a server that could move rows of few raters would have the sums of the next round tell these raters' lists
-        if (largest > most).any() or sums.overall < 0.0 or sums.total[never_summed(public, ring)].any():
+        if not is_possible(sums, catalogue.public, request.config):
             raise Refusal("task", f"a sum that {sums.clients} people could not have made")
 
 

@@ -37,11 +37,13 @@ from fedrecplus.deploy.wire import (
     decode_stage_reply,
     encode_stage,
     identity_number,
+    is_possible,
     longest_message,
     mask_context,
     sum_terms,
 )
 from fedrecplus.deploy.wire.questions import told_bytes
+from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import Grouping, cohort_bytes, decode
 from fedrecplus.parts.channel.secure import Aborted, Advertisement, Refused, SecureServer, pack, server_options, unpack
 from fedrecplus.protocol import Sums
@@ -141,15 +143,32 @@ class SecureRound:
             summed.why = str(problem)
             log.warning("round %s: the sum is not unmasked yet: %s", pending.round + 1, problem)
             return summed
-        terms, seconds = self._terms(shape, pending.round), summed.nodes
+        seconds = summed.nodes
         summed.sums, summed.nodes = [], {}
-        for group in finished:
-            summed.sums.append(_decoded(group, terms))
+        for group, sums in self._possible(finished, pending, self._terms(shape, pending.round)):
+            summed.sums.append(sums)
             nodes = [node for node, number in group.numbers.items() if number in group.server.vectors]
             if pending.drawn > 1:
                 summed.groups.append(sorted(nodes))
             summed.nodes |= {node: seconds.get(node, 0.0) for node in nodes}
         return summed
+
+    def _possible(self, groups: Sequence[_Group], pending: Pending, terms: SumTerms) -> list[tuple[_Group, Sums]]:
+        """The groups' sums, but for those that so many people could not have made: every device would refuse them, and
+        the model with them. A ``UserError`` where they are not most: who sent what can't be told.
+        """
+        decoded = [(group, _decoded(group, terms)) for group in groups]
+        fits = [pending.round < 0 or is_possible(sums, self.catalogue.public, self.config) for _, sums in decoded]
+        possible = [one for one, fit in zip(decoded, fits, strict=True) if fit]
+        if not Grouping(pending.drawn, b"").enough(len(possible)):
+            raise UserError(
+                f"round {pending.round + 1}: {len(groups) - len(possible)} of {len(groups)} sums are none that so many "
+                "people could have made, and devices refuse such: somebody sent numbers that no honest device has",
+                "begin a new run, with channel.groups or with nodes that are known better",
+            )
+        if left_out := [sorted(group.numbers) for (group, _), fit in zip(decoded, fits, strict=True) if not fit]:
+            log.error("round %s: no people could have made the sums of %s; left out", pending.round + 1, left_out)
+        return possible
 
     def _closed(self, groups: Sequence[_Group], drawn: int, round_number: int) -> list[_Group]:
         """The groups whose stage could be closed, with their next questions; ``Aborted`` where they are not most."""

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         as_told as as_told,
         first_state as first_state,
         grown_state as grown_state,
+        is_possible as is_possible,
         next_state as next_state,
         of_run as of_run,
         sum_arrays as sum_arrays,

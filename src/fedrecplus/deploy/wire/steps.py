@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, change
 from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
-from fedrecplus.parts.channel import expected_in, joined
+from fedrecplus.parts.channel import RingSettings, expected_in, joined, never_summed
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.rounds import ServerState, extend_server, server_round, start_server
 
@@ -76,6 +76,20 @@ def _one_told(arrays: Mapping[str, NDArray[Any]]) -> Sums:
         raise ValueError("a sum that is none")
     overall, clients, noise = scalars.tolist()
     return Sums(total, weights, overall, int(clients), statistic=statistic, noise=noise)
+
+
+def is_possible(sums: Sums, public: PublicItems, config: Config) -> bool:
+    """Whether so many people could have made this sum, of the rows that are summed. Under a budget noise is in it.
+
+    Who could move rows of few raters would have the sums of the next round tell these raters' lists.
+    """
+    ring = config.channel.settings
+    if not isinstance(ring, RingSettings) or config.privacy.rule != "none":
+        return True
+    most = np.array([ring.bound, ring.statistic_bound, ring.largest_weight]) * max(sums.clients, 0)
+    largest = [np.abs(table).max(initial=0.0) for table in (sums.total, sums.statistic, sums.overall)]
+    moved = sums.total[never_summed(public.of_items(np.arange(len(sums.total))), ring)]
+    return bool((largest <= most).all() and sums.overall >= 0.0 and not moved.any())
 
 
 def first_state(config: Config, public: PublicItems) -> ServerState:

@@ -23,7 +23,8 @@ from fedrecplus.arrays import Array
 from fedrecplus.protocol import Sums
 
 _ODD = 1.5
-"""times the median group's size, beyond which a group is left out"""
+"""times the median group's size, beyond which a group is left out; or its persons or their mean weight, also where they
+are so many times less. Honest groups of six and more have mean weights of .85 to 1.15 of the median's"""
 _ROW = 2.5
 """times the size of a contribution and the root of how many are expected: the most that a row is moved"""
 
@@ -69,20 +70,26 @@ def cohort_bytes(clients: Sequence[int]) -> bytes:
 def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
     """The groups' sums in one, and which groups were left out. ``expected`` is each row's share of people.
 
-    A group that is left out takes its weights and clients with it. After: Sun et al. 2019 (norm bounding), by groups;
-    Ours: the bounds of a row follow from how many people are expected to have rated it, and from its peers
+    A group that is left out takes its weights and clients with it. How many persons a group has, and what they weigh,
+    is in its sum, so each member can say what it likes of both: bounds follow from the one, and a step is divided by
+    the other. After: Sun et al. 2019 (norm bounding), by groups; Ours: the bounds of a row follow from how many people
+    are expected to have rated it, and from its peers
     """
     if len(groups) < 3:  # two can't tell which of them is odd
         return functools.reduce(Sums.plus, groups), []
-    people = np.array([group.clients for group in groups])[:, None] * expected
+    clients = np.array([group.clients for group in groups], dtype=np.float64)
+    weights = np.array([group.overall for group in groups]) / np.maximum(clients, 1.0)
+    people = clients[:, None] * expected
     norms = np.array([np.linalg.norm(group.total, axis=1) for group in groups])
     sizes = np.sqrt((norms**2).sum(axis=1) / np.maximum(people.sum(axis=1), 1e-12))
     beside = np.array([np.linalg.norm(group.statistic) / max(group.clients, 1) for group in groups])
-    odd = (sizes > _ODD * np.median(sizes)) | (beside > _ODD * np.median(beside))
-    odd |= ~np.isfinite(sizes + beside)
+    alike = ~(_unlike(clients) | _unlike(weights)) & np.isfinite(sizes + beside)
+    judges = alike if alike.any() else np.ones(len(groups), dtype=bool)  # who lies of persons has no say of sizes
+    size, other = np.median(sizes[judges]), np.median(beside[judges])
+    odd = ~(alike & (sizes <= _ODD * size) & (beside <= _ODD * other))
     if odd.all():
         odd[np.argmin(np.nan_to_num(sizes, nan=np.inf))] = False
-    most = _ROW * np.median(sizes) * np.sqrt(people)
+    most = _ROW * size * np.sqrt(people)
     factors = np.minimum(1.0, most / np.maximum(norms, 1e-12))[..., None]
     kept = [
         replace(group, total=group.total * factor)
@@ -91,6 +98,12 @@ def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
     ]
     sums = functools.reduce(Sums.plus, kept)
     return replace(sums, total=like_peers(sums.total, expected)), np.flatnonzero(odd).tolist()
+
+
+def _unlike(figures: Array) -> NDArray[np.bool_]:
+    """Which groups' figures are far above the median group's, or far below; what is no number is unlike any."""
+    middle = np.median(figures)
+    return np.asarray(~((figures <= _ODD * middle) & (middle <= _ODD * figures)))
 
 
 def like_peers(total: Array, expected: Array) -> Array:
