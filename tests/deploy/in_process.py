@@ -129,15 +129,15 @@ class InProcessLink:
     tamper: Callable[[int, Packet], Packet | Refusal | None] = lambda _, packet: packet
     past: Past | None = None
     asked: list[tuple[int, Packet]] = field(default_factory=list)
-    box: dict[str, Packet | Refusal] = field(default_factory=dict)
+    box: dict[int, Packet | Refusal] = field(default_factory=dict)
 
     def nodes(self) -> list[int]:
         return list(range(1, len(self.homes) + 1))
 
-    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
         ids = {}
         for node, packet in packets.items():
-            name = f"message {len(self.asked)}"
+            name = len(self.asked)
             self.asked.append((node, packet))
             reply = self.tamper(node, answer(packet, self.homes[node - 1].store, past=self.past))
             if reply is not None:
@@ -145,5 +145,5 @@ class InProcessLink:
             ids[name] = node
         return ids
 
-    def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
+    def replies(self, messages: Iterable[int]) -> list[tuple[int, Packet | Refusal]]:
         return [(name, self.box.pop(name)) for name in sorted(messages) if name in self.box]

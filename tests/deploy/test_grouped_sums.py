@@ -221,7 +221,7 @@ def test_devices_step_from_the_sums_of_most_groups_and_of_no_fewer(groups: int, 
     class Lying(InProcessLink):
         said = ""
 
-        def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+        def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
             packet = packets.get(1)
             if packet is not None and "sum.total" in packet.arrays:
                 request = decode_request(packet)

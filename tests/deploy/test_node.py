@@ -24,6 +24,7 @@ from fedrecplus.deploy.node import (
     read_public_key,
     trust,
 )
+from fedrecplus.deploy.node.connection import NoAnswer
 from fedrecplus.deploy.server import Lease
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.schema import work
@@ -60,7 +61,7 @@ class Meeting:
         packet = encode_request(MODEL, start_server(config, catalogue.public), config, catalogue, attach=True)
         return Packet({**packet.facts, "round": round_number}, packet.arrays)
 
-    def ask(self, packet: Packet) -> str:
+    def ask(self, packet: Packet) -> int:
         (name,) = self.link.ask({self.number: packet}, 60.0)
         return name
 
@@ -117,8 +118,6 @@ def test_an_interrupted_answer_is_sent_by_the_next_step_and_after_a_kill_again(m
 
 
 def _only_get(server: ServerConnection) -> Callable[..., bytes]:
-    from fedrecplus.deploy.node.connection import NoAnswer
-
     call = server.call
 
     def cut_off(method: str, target: str, *rest: object, **more: object) -> bytes:
@@ -202,6 +201,33 @@ def test_whatever_a_server_answers_a_node_lives_on(content: bytes, tmp_path: Pat
         assert not node.at_work
         node.server.close()
         server.shutdown()
+
+
+def test_a_busy_server_is_not_asked_again_at_once(tmp_path: Path) -> None:
+    """A connection that broke is opened anew; an answer that says *later* is an answer."""
+    asked = list[str]()
+
+    class Busy(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(503)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Busy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        connection = ServerConnection("127.0.0.1", server.server_address[1], None)
+        for _ in range(3):
+            with pytest.raises(NoAnswer, match="503"):
+                connection.call("GET", "/v1/work")
+        connection.close()
+        server.shutdown()
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize(("computing", "sent_after"), [(0.2, 1.0), (0.7, 1.0), (1.3, 2.0)])

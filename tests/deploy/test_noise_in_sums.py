@@ -141,7 +141,7 @@ def test_a_node_refuses_to_unmask_a_sum_with_too_little_noise(tmp_path: Path, ca
     link = InProcessLink(homes)
     ask = link.ask
 
-    def lying(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+    def lying(packets: dict[int, Packet], seconds: float) -> dict[int, int]:
         """The server names three survivors of four."""
         changed = dict(packets)
         for node, packet in packets.items():

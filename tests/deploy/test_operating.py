@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -27,7 +28,7 @@ from fedrecplus.deploy.node import Invitation, ServerConnection, fetch_log, read
 from fedrecplus.deploy.operate import upkeep
 from fedrecplus.deploy.operate.certificates import CA, make_server_certificates, names_of
 from fedrecplus.deploy.operate.homes import ServerHome
-from fedrecplus.deploy.operate.processes import server_port
+from fedrecplus.deploy.operate.processes import Child, server_port
 from fedrecplus.deploy.operate.upkeep import back_up, look_over, restore
 from fedrecplus.deploy.server import Database, Lease, LeaseLost, figures_of, journal_of
 from fedrecplus.deploy.server.schema import leases, metadata, runs
@@ -37,7 +38,7 @@ from fedrecplus.files import write_private
 from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config, stored
 from tests.deploy.running import Running
 from tests.small_data import small_ratings
-from tests.waiting import wait_until
+from tests.waiting import GIVE_UP, wait_until
 
 
 def a_home(path: Path) -> ServerHome:
@@ -89,6 +90,27 @@ def test_wrong_settings_are_answered_in_words(
     port = ["--port", str(server_port())] if words[1] == "up" and "--port" not in words else []
     assert exit_code_of([*words, *place, *port]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_process_that_is_ended_while_it_starts_is_ended() -> None:
+    """It was started once more after all had been told to end, and ended with the machine."""
+    in_between = threading.Event()
+
+    class Starting(Child):
+        def start(self) -> None:
+            in_between.set()
+            time.sleep(0.2)
+            super().start()
+
+    child = Starting([sys.executable, "-c", "import time; time.sleep(600)"])
+    keeper = threading.Thread(target=child.keep_alive, daemon=True)
+    keeper.start()
+    in_between.wait()
+    child.end()
+    keeper.join(GIVE_UP)
+    assert not keeper.is_alive()
+    assert child.process is not None
+    assert child.process.poll() is not None
 
 
 @pytest.mark.parametrize("name", ["a b", "", "x/y", "-:-"])

@@ -90,7 +90,7 @@ def test_a_server_that_swaps_a_key_learns_nothing_where_identities_are_pinned(
     link = InProcessLink(homes)
     ask = link.ask
 
-    def swapping(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+    def swapping(packets: dict[int, Packet], seconds: float) -> dict[int, int]:
         """In every neighbourhood the server puts a key of its own in the place of a neighbour's."""
         changed = {}
         for node, packet in packets.items():
@@ -115,7 +115,7 @@ def test_nodes_that_were_told_of_different_numbers_of_persons_have_no_sum(
     link = InProcessLink(pinned(tmp_path, 1, small_ratings(clients=5, items=30), nodes=5))
     ask, totals, close = link.ask, list[bytes](), reveal.close
 
-    def lying(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+    def lying(packets: dict[int, Packet], seconds: float) -> dict[int, int]:
         persons = {node: 5 if node == 1 else 2**30 for node in packets}
         masking = {node for node, packet in packets.items() if packet.facts["stage"] == "mask"}
         changed = {

@@ -22,6 +22,7 @@ from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.in_process import InProcessLink, database_of, go_on, prepared, serve, small_config, stored
 from tests.deploy.replay import replayed, simulated
+from tests.deploy.summing import Killed
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings()
@@ -59,24 +60,6 @@ def test_a_device_that_pauses_is_not_refused(tmp_path: Path, capsys: pytest.Capt
     with show_rounds(3) as show:
         show({"phase": "finished"}, lines)
     assert "nodes 1, paused 1, dropouts 0, refused 0" in capsys.readouterr().err
-
-
-def test_an_upload_of_somebody_who_has_answered_is_refused(tmp_path: Path) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=2))
-    first: dict[int, Packet] = {}
-
-    def copied(node: int, packet: Packet) -> Packet:
-        if node == 1:
-            first[int(packet.facts["round"])] = packet
-        return first[int(packet.facts["round"])]
-
-    link.tamper = copied
-    serve(link, tmp_path / "run")
-    assert journal_of(tmp_path / "run")[-1]["refusals"]["refused"] == {"duplicate": 3}
-
-
-class Killed(BaseException):
-    """The server's app was killed."""
 
 
 def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_restart(
@@ -125,24 +108,21 @@ def _die_in_round_1(packet: Packet) -> Packet:
     return packet
 
 
-def test_an_answer_to_a_closed_round_is_refused_as_late(tmp_path: Path) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, deadline=1.5))
-    held: dict[str, Packet] = {}
+def test_a_run_that_waits_for_nodes_is_stopped(tmp_path: Path) -> None:
+    """It said where it was once, and looked whether to end only where that was news."""
 
-    def slow(node: int, packet: Packet) -> Packet | None:
-        if node == 3 and packet.facts["round"] == 0:
-            held["late"] = packet
-            return None
-        if node == 1 and packet.facts["round"] == 1:
-            link.box["message 2"] = held["late"]  # it comes while the next round is open
-        return packet
+    class Nobody(InProcessLink):
+        looks = 0
 
-    link.tamper = slow
-    serve(link, tmp_path / "run")
-    lines = journal_of(tmp_path / "run")
-    assert lines[0]["silent"] == ["3"]
-    assert lines[-1]["refusals"]["refused"] == {"late": 1}
-    np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
+        def nodes(self) -> list[int]:
+            Nobody.looks += 1
+            if Nobody.looks == 2:
+                stored(tmp_path / "run").stop()
+            return []
+
+    serve(Nobody(prepared(tmp_path, RATINGS, CONFIG)), tmp_path / "run")
+    assert stored(tmp_path / "run").phase == "stopped"
+    assert Nobody.looks < 9
 
 
 def test_a_round_closes_at_its_quorum(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import http.client
 import re
 import socket
 import ssl
@@ -15,15 +18,23 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import func, select
+from sqlalchemy import Connection, event, func, select
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from fedrecplus.cli.main import exit_code_of
+from fedrecplus.deploy.http.offer import Offers
+from fedrecplus.deploy.http.senders import Senders
+from fedrecplus.deploy.http.waiting import WaitingRoom
+from fedrecplus.deploy.node import ServerConnection, trust
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected
-from fedrecplus.deploy.server import Lease, StoredRun
+from fedrecplus.deploy.operate.certificates import make_server_certificates
+from fedrecplus.deploy.server import Database, Lease, StoredRun
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.roster import MOST_OPEN, Roster
-from fedrecplus.deploy.server.schema import answers, metadata, workers
+from fedrecplus.deploy.server.schema import answers, metadata, work, workers
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.deploy.wire import Packet, Refusal
 from fedrecplus.deploy.wire.questions import WorkItem
@@ -33,7 +44,7 @@ from fedrecplus.training.registry import finished_model
 from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config
 from tests.deploy.running import Running, signed
 from tests.small_data import small_ratings
-from tests.waiting import wait_until
+from tests.waiting import GIVE_UP, wait_until
 
 _CATALOGUE = ("about", "content", "popularity", "average", "years")
 
@@ -84,7 +95,7 @@ def test_a_question_is_handed_out_until_it_is_answered_once(server: Running, lin
     for _ in range(2):  # a node that was killed asks again
         question = next_question(server, key)
         assert question is not None
-        assert (str(question.id), Packet.of_bytes(question.packet).facts["text"]) == (name, "hello")
+        assert (question.id, Packet.of_bytes(question.packet).facts["text"]) == (name, "hello")
     assert next_question(server, key, after=question.id) is None, "one that it dealt with doesn't come again"
     sealed = seal(Packet({"answer": 1}, {}).to_bytes(), question.seal, question.context)
     target = f"/v1/work/{question.id}"
@@ -104,13 +115,30 @@ def test_nobody_answers_for_another_and_nothing_that_is_over(server: Running, li
         server.call(other, "POST", f"/v1/work/{name}", b"x")
     with pytest.raises(Rejected, match="404"):
         server.call(key, "POST", "/v1/work/17", b"x")
-    (over,) = link.ask({node: asked("too late")}, 0.0)
-    with pytest.raises(Rejected, match="410"):
-        server.call(key, "POST", f"/v1/work/{over}", b"x")
     server.call(key, "POST", f"/v1/work/{name}", b"sealed to nobody")
     ((_, reply),) = link.replies([name])
     assert isinstance(reply, Refusal)
     assert reply.blame
+    (over,) = link.ask({node: asked("too late")}, 0.0)
+    with pytest.raises(Rejected, match="410"):
+        server.call(key, "POST", f"/v1/work/{over}", b"x")
+
+
+def test_what_was_asked_before_is_gone_and_numbers_go_on_from_it(
+    server: Running, link: DatabaseLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers to closed rounds were looked for in every later one; and devices ask for questions after their last."""
+    (node, key), ids = server.admitted(), list[int]()
+    for clock in (time.time(), time.time() - 3600.0):
+        monkeypatch.setattr("fedrecplus.deploy.server.link.time.time", lambda clock=clock: clock)
+        ids += link.ask({node: asked()}, 7200.0)
+        server.call(key, "POST", f"/v1/work/{ids[-1]}", b"sealed to nobody")
+        monkeypatch.undo()
+        link.run.begin()  # as a coordinator does that takes over
+        with server.home.database.reading() as connection:
+            assert connection.execute(select(func.count()).select_from(answers)).scalar() == 0
+            assert list(connection.execute(select(work.c.id)).scalars()) == [ids[-1]]
+    assert ids[0] < ids[1]
 
 
 def test_what_was_answered_lies_sealed_in_the_database(server: Running, link: DatabaseLink) -> None:
@@ -127,7 +155,6 @@ def test_what_was_answered_lies_sealed_in_the_database(server: Running, link: Da
     with pytest.raises(Refusal):
         link.key.open(moved, question.context)
     other = DatabaseLink(link.run)  # a coordinator that takes over has another key
-    other._asked[name] = node
     assert isinstance(other.replies([name])[0][1], Refusal)
 
 
@@ -188,6 +215,107 @@ def test_expulsion_reaches_a_worker_that_knows_the_key(server: Running) -> None:
     wait_until(is_out, 10.0)
 
 
+def test_a_change_is_seen_whatever_the_clock_of_who_made_it(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two machines are one server; the one on which somebody is expelled may be behind."""
+    roster = server.home.roster
+    node, _ = server.admitted()
+    before = roster.version()
+    monkeypatch.setattr("fedrecplus.deploy.server.roster.time.time", lambda: 1e9)
+    roster.expel(node)
+    assert roster.version() != before
+
+
+def test_who_is_expelled_while_a_worker_looks_for_the_key_is_out(server: Running) -> None:
+    """The key was found before and would have been kept after all keys were forgotten."""
+    node, key = server.admitted()
+    expelled = list[int]()
+
+    class LookedUp(Roster):
+        def number_of(self, key: str) -> int | None:
+            number = super().number_of(key)
+            if not expelled:
+                self.expel(node)
+                expelled.append(node)
+                senders._looked = 0.0
+                asyncio.run_coroutine_threadsafe(senders._refresh(), loop).result()
+            return number
+
+    async def status() -> int:
+        headers = [(name.encode(), text.encode()) for name, text in signed(key, "GET", "/v1/status").items()]
+        scope = {"type": "http", "method": "GET", "raw_path": b"/v1/status", "query_string": b"", "headers": headers}
+        try:
+            return (await senders.sender(Request(scope))).number
+        except HTTPException as refused:
+            return refused.status_code
+
+    async def visits() -> list[int]:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        return [await status(), await status()]
+
+    loop: asyncio.AbstractEventLoop
+    senders = Senders(LookedUp(server.home.database))
+    assert asyncio.run(visits()) == [node, 401]
+
+
+def test_a_busy_database_costs_those_who_wait_a_while_and_no_question(server: Running, link: DatabaseLink) -> None:
+    """What was no error of the driver's, such as a pool without a free connection, ended the look for work for good."""
+    node, _ = server.admitted()
+    busy = [PoolTimeout("QueuePool limit reached")] * 3
+
+    class Busy(Database):
+        def reading(self) -> contextlib.AbstractContextManager[Connection]:
+            if busy:
+                raise busy.pop()
+            return super().reading()
+
+    async def first_question() -> bytes | None:
+        room = WaitingRoom(Busy(server.home.database.address), "another worker")
+        looking = asyncio.create_task(room.run())
+        content = await room.next_question(node, 0, GIVE_UP)
+        looking.cancel()
+        return content
+
+    link.ask({node: asked()}, GIVE_UP)
+    content = asyncio.run(first_question())
+    assert content is not None
+    assert not busy
+    assert msgspec.msgpack.decode(content, type=WorkItem).node == node
+
+
+def test_a_node_has_one_body_at_a_time_in_a_worker_s_memory(server: Running) -> None:
+    (_, key), (_, other) = server.admitted(), server.admitted()
+    target, body = "/v1/work/5", bytes(1000)
+    connection = http.client.HTTPSConnection("127.0.0.1", server.home.port, timeout=30, context=trust(server.ca))
+    connection.putrequest("POST", target)
+    for name, value in {**signed(key, "POST", target, body), "content-length": "1000"}.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+
+    def status(who: Ed25519PrivateKey) -> int:
+        return server.raw("POST", target, body, signed(who, "POST", target, body))[0]
+
+    wait_until(lambda: status(key) == 429)
+    assert status(other) == 404, "others are not kept out"
+    connection.send(body)
+    assert connection.getresponse().status == 404, "the first one was read to its end"
+    connection.close()
+    assert status(key) == 404
+
+
+def test_an_offer_is_made_once_for_each_round_and_reads_no_journal(tmp_path: Path) -> None:
+    """Anybody may ask for it: it must not cost what a long journal does."""
+    homes = prepared(tmp_path, small_ratings(), small_config(rounds=2), nodes=1)
+    offers, asked_for = Offers(database_of(tmp_path / "run")), list[str]()
+    first = offers.newest()
+    serve(InProcessLink(homes), tmp_path / "run")
+    event.listen(offers._database.engine, "before_cursor_execute", lambda *given: asked_for.append(given[2]))
+    second = offers.newest()
+    assert second != first
+    assert offers.newest() is second
+    assert not any("journal.line" in statement for statement in asked_for)
+
+
 def test_a_body_is_bounded_and_read_from_nobody_who_is_unknown(server: Running) -> None:
     _, key = server.admitted()
     huge = {**signed(key, "POST", "/v1/work/5", b""), "content-length": str(10**9)}
@@ -199,10 +327,6 @@ def test_a_body_is_bounded_and_read_from_nobody_who_is_unknown(server: Running) 
 
 def _cut_off(server: Running, target: str, headers: dict[str, str]) -> tuple[int, bytes, float]:
     """Send headers alone, and read what is answered."""
-    import http.client
-
-    from fedrecplus.deploy.node import trust
-
     connection = http.client.HTTPSConnection("127.0.0.1", server.home.port, timeout=30, context=trust(server.ca))
     began = time.monotonic()
     connection.putrequest("POST", target)
@@ -284,9 +408,6 @@ def test_metrics_and_health_and_the_page_of_the_api(server: Running) -> None:
 
 
 def test_without_its_authority_or_without_tls_nobody_is_spoken_to(server: Running, tmp_path: Path) -> None:
-    from fedrecplus.deploy.node import ServerConnection, trust
-    from fedrecplus.deploy.operate.certificates import make_server_certificates
-
     make_server_certificates(tmp_path, ["localhost"])
     with pytest.raises(UserError, match="not signed by the authority"):
         ServerConnection("127.0.0.1", server.home.port, trust(tmp_path / "ca.crt")).call("GET", "/healthz")

@@ -51,7 +51,7 @@ class LyingLink(InProcessLink):
         super().__init__(homes)
         self.lie, self.in_round, self.refusals = lie, in_round, list[str]()
 
-    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
         first = packets.get(1)
         if first is not None and first.facts["round"] == self.in_round and first.facts.get("stage") == "advertise":
             self.refusals.append(str(answer(self.lie(first), self.homes[0].store).facts.get("refusal")))
@@ -176,12 +176,12 @@ def test_a_node_fetches_the_sum_and_not_the_table_that_it_makes(
         return answer(whole, homes[0].store)
 
     class OverObjects(InProcessLink):
-        def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+        def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
             first = {node: packet for node, packet in packets.items() if node == 1 and "V" in packet.arrays}
             replies = {node: reply(packet) for node, packet in first.items()}
             asked = super().ask({node: packet for node, packet in packets.items() if node not in first}, seconds)
             for node, packet in replies.items():
-                self.box[f"{node} {len(fetched)}"], asked[f"{node} {len(fetched)}"] = packet, node
+                self.box[-len(fetched)], asked[-len(fetched)] = packet, node
             return asked
 
     serve(OverObjects(homes), tmp_path / "run")

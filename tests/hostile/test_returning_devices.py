@@ -31,7 +31,7 @@ class AwayLink(InProcessLink):
         self.away, self.refusals = away, list[str]()
         self.lie: Callable[[Packet], Packet] | None = None
 
-    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
         last, number = len(self.homes), int(next(iter(packets.values())).facts["round"])
         present = {node: packet for node, packet in packets.items() if node != last or number not in self.away}
         back = last in packets and number == self.away.stop and packets[last].facts.get("stage") == "advertise"
@@ -39,7 +39,7 @@ class AwayLink(InProcessLink):
             told = self.lie(packets[last])
             self.refusals.append(str(answer(told, self.homes[-1].store, past=self.past).facts.get("refusal")))
         asked = super().ask(present, seconds)
-        gone = {f"gone {number} {len(self.asked)} {node}": node for node in packets.keys() - present.keys()}
+        gone = {-len(self.asked): node for node in packets.keys() - present.keys()}  # one at most
         self.box.update(dict.fromkeys(gone, Refusal("lost", blame=False)))
         return {**asked, **gone}
 

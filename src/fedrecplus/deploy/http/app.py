@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hmac
 import math
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from typing import Annotated
 import msgspec
 from fastapi import FastAPI, Query, Request, Response
 from sqlalchemy import select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -81,8 +82,7 @@ def make_app(served: Served) -> FastAPI:
     """The ASGI application of one worker."""
     database, roster = served.database, Roster(served.database)
     room, senders, writer = WaitingRoom(database, served.name), Senders(roster), AnswerWriter(database)
-    recent: dict[str, bytes] = {}
-    offers = Offers(database)
+    offers, receiving = Offers(database), set[int]()
     joins, wrong = TokenBuckets(_JOINS_PER_SECOND, _JOINS_AT_ONCE), TokenBuckets(_WRONG_PER_SECOND, _WRONG_AT_ONCE)
 
     @contextlib.asynccontextmanager
@@ -103,8 +103,8 @@ def make_app(served: Served) -> FastAPI:
         room.counters[f"refused.{problem.status_code}"] += 1
         return Response(str(problem.detail), problem.status_code, media_type="text/plain")
 
-    @app.exception_handler(DBAPIError)
-    async def away(_: Request, __: DBAPIError) -> Response:
+    @app.exception_handler(SQLAlchemyError)
+    async def away(_: Request, __: SQLAlchemyError) -> Response:
         room.counters["database_errors"] += 1
         return Response("the database doesn't answer", 503, media_type="text/plain", headers={"retry-after": "2"})
 
@@ -156,8 +156,14 @@ def make_app(served: Served) -> FastAPI:
     async def answer(number: int, request: Request) -> Response:
         """The sealed answer to a question; one for each."""
         sender = await senders.sender(request)
-        content = await body_of(request, sender.verified, LARGEST_MESSAGE + _OVERHEAD)
-        status = await writer.keep(Answer(number, sender.number, content))
+        if sender.number in receiving:  # else one node could have as many large bodies in memory as it has connections
+            raise HTTPException(429, "one answer at a time")
+        receiving.add(sender.number)
+        try:
+            content = await body_of(request, sender.verified, LARGEST_MESSAGE + _OVERHEAD)
+            status = await writer.keep(Answer(number, sender.number, content))
+        finally:
+            receiving.discard(sender.number)
         if status != KEPT:
             why = {UNKNOWN: "no such question", TWICE: "it was answered", OVER: "it is over"}
             raise HTTPException(status, why[status])
@@ -170,21 +176,15 @@ def make_app(served: Served) -> FastAPI:
         headers = {"etag": f'"{digest}"', "cache-control": "public, max-age=31536000, immutable"}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        content = await run_in_threadpool(object_content, digest)
+        return Response(await run_in_threadpool(object_content, digest), media_type=MEDIA, headers=headers)
+
+    @functools.lru_cache(maxsize=_RECENT)
+    def object_content(digest: str) -> bytes:
+        with database.reading() as connection:
+            content = connection.execute(select(objects.c.content).where(objects.c.digest == digest)).scalar()
         if content is None:
             raise HTTPException(404, "no such object")
-        return Response(content, media_type=MEDIA, headers=headers)
-
-    def object_content(digest: str) -> bytes | None:
-        if digest not in recent:
-            with database.reading() as connection:
-                content = connection.execute(select(objects.c.content).where(objects.c.digest == digest)).scalar()
-            if content is None:
-                return None
-            while len(recent) >= _RECENT:
-                recent.pop(next(iter(recent)), None)
-            recent[digest] = bytes(content)
-        return recent.get(digest)
+        return bytes(content)
 
     @app.get("/v1/offer")
     async def offer() -> Response:

@@ -26,7 +26,7 @@ class Offers:
         run = StoredRun.newest(self._database)
         if run is None:
             return None
-        key = run.number, len(run.lines())
+        key = run.number, run.closed_rounds()
         if self._made is None or self._made[0] != key:
             self._made = key, _offer(run).to_bytes()
         return self._made[1]
@@ -35,7 +35,6 @@ class Offers:
 def _offer(run: StoredRun) -> Packet:
     config, catalogue, saved = run.config(), run.catalogue, run.checkpoint()
     state = saved.state.server if saved else start_server(config, catalogue.public)
-    agreed = run.deployment.task
-    task = Task.parse(agreed) if agreed else None
-    packet = encode_request(run.deployment.model, state, config, catalogue, attach=True, task=task)
+    terms = run.deployment
+    packet = encode_request(terms.model, state, config, catalogue, attach=True, task=Task.parse(terms.task))
     return Packet(packet.facts, {name: table for name, table in packet.arrays.items() if name not in _BESIDE})

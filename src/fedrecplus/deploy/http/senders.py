@@ -14,10 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fedrecplus.deploy.server.roster import Roster
-from fedrecplus.deploy.wire.signatures import WINDOW, Unsigned, Verified, Verifier
+from fedrecplus.deploy.wire.signatures import WINDOW, Unsigned, Verified, verify
 from fedrecplus.rates import TokenBuckets, peer_of
 
 _KEY = re.compile(r'keyid="([0-9a-f]{64})"')
+_NOT_LET_IN = "no signature of an admitted key, or this machine's clock is wrong"
 _LOOK = 1.0
 """seconds between looks whether the roster changed"""
 _UNKNOWN_PER_SECOND, _UNKNOWN_AT_ONCE = 1.0, 30.0
@@ -45,39 +46,36 @@ class Senders:
         self._looked = 0.0
         self._nonces: set[tuple[str, str]] = set()
         self._expiring: deque[tuple[float, tuple[str, str]]] = deque()
-        self._verifier = Verifier(lambda key: bytes.fromhex(key) if key in self._numbers else None)
-        self._anybody = Verifier(lambda key: bytes.fromhex(key) if _is_key(key) else None)
         self._unknown = TokenBuckets(_UNKNOWN_PER_SECOND, _UNKNOWN_AT_ONCE)
 
     async def sender(self, request: Request) -> Sender:
         """The node that signed a request; 401 for anybody else, and for a request that was sent before."""
         await self._refresh()
-        key = _KEY.search(request.headers.get("signature-input", ""))
-        if key is not None and key[1] not in self._numbers:
-            number = await run_in_threadpool(self.roster.number_of, key[1])
-            if number is not None:
-                self._numbers[key[1]] = number
-            elif not self._unknown.take(peer_of(request.client.host if request.client else "")):
+        named, numbers = _KEY.search(request.headers.get("signature-input", "")), self._numbers
+        if named is None:
+            raise HTTPException(401, _NOT_LET_IN)
+        key = named[1]
+        if key not in numbers:
+            number = await run_in_threadpool(self.roster.number_of, key)
+            if number is None and not self._unknown.take(peer_of(request.client.host if request.client else "")):
                 raise HTTPException(429, "too many tries")
-        verified = self._once(self._verify(self._verifier, request))
-        return Sender(self._numbers[verified.key], verified)
+            if number is None:
+                raise HTTPException(401, _NOT_LET_IN)
+            numbers[key] = number  # not of self, which may be another one by now: somebody was expelled meanwhile
+        verified = self.key_of(request)
+        if verified.key != key:
+            raise HTTPException(401, _NOT_LET_IN)
+        return Sender(numbers[key], verified)
 
     def key_of(self, request: Request) -> Verified:
-        """Whoever signed a request, known or not."""
-        return self._once(self._verify(self._anybody, request))
-
-    @staticmethod
-    def _verify(verifier: Verifier, request: Request) -> Verified:
+        """Whoever signed a request, known or not; refuses one that came before, as long as its time is good."""
         target = request.scope["raw_path"].decode("latin-1")
         if request.scope["query_string"]:
             target += "?" + request.scope["query_string"].decode("latin-1")
         try:
-            return verifier.verify(request.method, target, request.headers)
+            verified = verify(request.method, target, request.headers)
         except Unsigned:
-            raise HTTPException(401, "no signature of an admitted key, or this machine's clock is wrong") from None
-
-    def _once(self, verified: Verified) -> Verified:
-        """Refuse a request that came before, as long as its time is good."""
+            raise HTTPException(401, _NOT_LET_IN) from None
         now, mark = time.monotonic(), (verified.key, verified.nonce[:64])
         while self._expiring and self._expiring[0][0] < now:
             self._nonces.discard(self._expiring.popleft()[1])
@@ -95,10 +93,6 @@ class Senders:
         version = await run_in_threadpool(self.roster.version)
         if version != self._version:
             self._numbers, self._version = {}, version
-
-
-def _is_key(text: str) -> bool:
-    return re.fullmatch(r"[0-9a-f]{64}", text) is not None
 
 
 async def body_of(request: Request, verified: Verified, longest: int) -> bytes:

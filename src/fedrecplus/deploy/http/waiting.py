@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 from sqlalchemy import func, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from fedrecplus.deploy.server.database import Database
@@ -71,7 +71,7 @@ class WaitingRoom:
                 if self._waiting:
                     await self._look()
                 await self._say()
-            except DBAPIError:
+            except SQLAlchemyError:  # a pool without a free connection, too: all who wait here depend on this loop
                 self.counters["database_errors"] += 1
                 pause = _LONGEST_LOOK
                 continue

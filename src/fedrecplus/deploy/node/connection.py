@@ -26,6 +26,10 @@ class NoAnswer(ConnectionError):
     """The server didn't answer, or couldn't: try again."""
 
 
+class Broken(NoAnswer):
+    """The connection broke before there was an answer."""
+
+
 class Rejected(Exception):
     """The server refuses this request: asking again the same way is in vain."""
 
@@ -81,7 +85,7 @@ class ServerConnection:
         again = self._connection is not None
         try:
             return self._request(method, target, body, seconds, longest)
-        except NoAnswer:
+        except Broken:
             if not again:
                 raise
             return self._request(method, target, body, seconds, longest)
@@ -121,7 +125,7 @@ class ServerConnection:
             raise UserError(problem, f"if the operator has changed the authority, {_NEW_CA}") from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise NoAnswer(str(error) or type(error).__name__) from None
+            raise Broken(str(error) or type(error).__name__) from None
         if reply.status >= 500 or reply.status in (408, 429):
             raise NoAnswer(f"the server answered {reply.status} ({_reason(content)})")
         if len(content) > longest:

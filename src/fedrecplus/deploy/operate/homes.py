@@ -130,7 +130,7 @@ class ServerHome:
         if host in ("0.0.0.0", "::"):
             raise UserError("the server has no name yet", "give --address HOST:PORT as nodes reach it")
         run = StoredRun.newest(self.database)
-        task = Task.parse(run.deployment.task).digest if run is not None and run.deployment.task else ""
+        task = "" if run is None else Task.parse(run.deployment.task).digest
         return Invitation(host, port, self.roster.invite(name, 3600.0 * hours), fingerprint(self.authority), task)
 
     def listening(self) -> socket.socket:

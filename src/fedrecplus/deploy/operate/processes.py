@@ -36,6 +36,7 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _ending: threading.Event = field(default_factory=threading.Event)
+    _starting: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
         """Start it once. It ends with us: see ``end_with_parent``, which reads its standard input."""
@@ -49,9 +50,12 @@ class Child:
     def keep_alive(self) -> None:
         """Start it again whenever it ends, until ``end`` is called."""
         delay = _AGAIN
-        while not self._ending.is_set():
+        while True:
             began = time.monotonic()
-            self.start()
+            with self._starting:  # or it would start once more while somebody ends the process before it
+                if self._ending.is_set():
+                    return
+                self.start()
             self._wait()
             delay = _AGAIN if time.monotonic() - began > _STEADY else min(2 * delay, _LONGEST)
             self.restarts += 1
@@ -62,7 +66,8 @@ class Child:
 
     def ask_to_end(self) -> None:
         """Tell it to end, and start it no more."""
-        self._ending.set()
+        with self._starting:
+            self._ending.set()
         if self.process is not None:
             self.process.terminate()
 

@@ -1,10 +1,9 @@
-"""One round's replies: ask, collect until all, a quorum or the deadline, refuse what is late, twice or unsound."""
+"""One round's replies: ask, collect until all, a quorum or the deadline, refuse what is unsound or somebody else's."""
 
 from __future__ import annotations
 
 import logging
 import math
-import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,17 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fedrecplus.deploy.server.cohort import ALL, DEADLINE, ENOUGH
+from fedrecplus.deploy.server.outcome import Answers, RoundOutcome
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
-from fedrecplus.protocol import Upload
+from fedrecplus.protocol import ErrorReport, Upload
 
 log = logging.getLogger("fedrecplus")
 _SHORTEST_LOOK, _LONGEST_LOOK, _SHARE, _PER_LOOK = 0.05, 5.0, 0.1, 3.0
 """seconds between looks for replies: a tenth of what the round has taken, so that long rounds cost few looks, and some
 times what the last look took, so that a busy server has time for its nodes"""
-_LINGER = 2.0
-"""seconds without another answer, or as many as the median answer took, after which nobody is waited for"""
 
 
 class Link(Protocol):
@@ -31,10 +29,13 @@ class Link(Protocol):
     def nodes(self) -> list[int]:
         """Nodes that are connected."""
 
-    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
-        """Send a packet to each node; returns message id → node. Who comes back within that time gets it still."""
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
+        """Send a packet to each node; returns message → node. Who comes back within that time gets it still.
 
-    def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
+        What was asked before is over with it, answered or not.
+        """
+
+    def replies(self, messages: Iterable[int]) -> list[tuple[int, Packet | Refusal]]:
         """Replies that came to these messages; a ``Refusal`` where there won't be one or it can't be read."""
 
 
@@ -106,66 +107,7 @@ class NodeRecords:
         self.refused.update(saved.get("refused", {}))
 
 
-@dataclass
-class Answers:
-    """Who was asked, and who answered."""
-
-    asked: dict[str, int] = field(default_factory=dict)
-    """message → node"""
-    answered: dict[int, float] = field(default_factory=dict)
-    """node → seconds until its reply"""
-    lost: dict[int, str] = field(default_factory=dict)
-    """node → why it sent nothing that counts"""
-    closed: str = ALL
-
-    @property
-    def waiting(self) -> set[str]:
-        """Messages without a reply."""
-        done = self.answered.keys() | self.lost.keys()
-        return {message for message, node in self.asked.items() if node not in done}
-
-    def are_enough(self, enough: int, now: float, *, linger: bool) -> bool:
-        """Whether a round or a stage can be closed, so many seconds after its questions."""
-        if not self.waiting or len(self.answered) < enough:
-            return not self.waiting
-        seconds = self.answered.values()
-        return not linger or now - max(seconds) > max(_LINGER, statistics.median(seconds))
-
-    @property
-    def silent(self) -> list[int]:
-        """Nodes that never replied."""
-        return sorted(self.asked[message] for message in self.waiting)
-
-
-@dataclass
-class Collected(Answers):
-    """What a round of uploads in the clear brought."""
-
-    uploads: list[Upload] = field(default_factory=list)
-    clients: set[int] = field(default_factory=set)
-    """whose uploads they are"""
-    bound: dict[int, list[int]] = field(default_factory=dict)
-    """node → clients that it spoke for as the first"""
-    squared_error: float = 0.0
-    rated: int = 0
-    bytes_up: int = 0
-
-    def take(self, node: int, packet: Packet, terms: RoundTerms, records: NodeRecords) -> None:
-        """Add a reply's uploads, or raise ``Refusal``."""
-        uploads, report = decode_reply(packet, terms)
-        clients = [upload.client for upload in uploads]
-        if not self.clients.isdisjoint(clients):
-            raise Refusal("duplicate", "a client that has answered in this round")
-        self.bound[node] = records.bind(node, clients)
-        self.uploads += uploads
-        self.clients.update(clients)
-        self.bytes_up += packet.size
-        if report:
-            self.squared_error += report.squared
-            self.rated += report.ratings
-
-
-@dataclass
+@dataclass(frozen=True)
 class Desk:
     """Where replies come in: what all rounds and all stages of a run share."""
 
@@ -173,63 +115,68 @@ class Desk:
     deployment: Deployment
     records: NodeRecords
     run: CoordinatedRun
-    overdue: dict[str, int] = field(default_factory=dict)
-    """messages of rounds and stages that have closed; their replies may still come, and are refused as late"""
 
     def gather(
-        self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], answers: Answers, enough: int,
+        self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], enough: int,
         progress: Mapping[str, Any], *, linger: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> Answers:  # fmt: skip
         """Ask, and ``take`` replies until all have come, ``enough`` of them were sound, or the deadline is over.
 
         With ``linger`` it goes on after enough have come for as long as others come soon after each other: who is left
         out of a stage of a secure sum is lost to the whole of it.
         """
-        answers.asked = self.link.ask(packets, self.deployment.deadline)
-        started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
         deadline = self.deployment.deadline
-        while not answers.are_enough(enough, time.monotonic() - started, linger=linger) and (
-            time.monotonic() - started < deadline
-        ):
+        answers = Answers(self.link.ask(packets, deadline))
+        started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
+        while True:
             began = time.monotonic()
-            came = self.link.replies(answers.waiting | self.overdue.keys())
+            came = self.link.replies(answers.waiting)
             look = time.monotonic() - began
             for message, packet in came:
-                if message in answers.asked:
-                    node, seconds = answers.asked[message], time.monotonic() - started
-                    try:
-                        if isinstance(packet, Refusal):
-                            raise packet
-                        take(node, packet)
-                        answers.answered[node] = seconds
-                    except Refusal as refusal:
-                        self.records.note(node, refusal)
-                        answers.lost[node] = refusal.kind
-                elif message in self.overdue:
-                    node = self.overdue.pop(message)
-                    if isinstance(packet, Packet):
-                        self.records.note(node, Refusal("late", "its round has closed", blame=False))
+                self._hear(answers, answers.asked[message], packet, take, time.monotonic() - started)
             counts = {"asked": len(packets), "answered": len(answers.answered), "lost": len(answers.lost)}
             self.run.set_progress(phase="round", **progress, **counts)
             took = time.monotonic() - started
-            if not answers.are_enough(enough, took, linger=linger):
-                pause = min(max(0.0 if came else _SHARE * took, _PER_LOOK * look, _SHORTEST_LOOK), _LONGEST_LOOK)
-                time.sleep(max(0.0, min(pause, deadline - took)))
+            if answers.are_enough(enough, took, linger=linger) or took >= deadline:
+                break
+            pause = min(max(0.0 if came else _SHARE * took, _PER_LOOK * look, _SHORTEST_LOOK), _LONGEST_LOOK)
+            time.sleep(min(pause, deadline - took))
         answers.closed = ALL if not answers.waiting else ENOUGH if len(answers.answered) >= enough else DEADLINE
-        self.overdue.update({message: answers.asked[message] for message in answers.waiting})
+        return answers
+
+    def _hear(
+        self, answers: Answers, node: int, packet: Packet | Refusal, take: Callable[[int, Packet], None], seconds: float
+    ) -> None:
+        try:
+            if isinstance(packet, Refusal):
+                raise packet
+            take(node, packet)
+            answers.answered[node] = seconds
+        except Refusal as refusal:
+            self.records.note(node, refusal)
+            answers.lost[node] = refusal.kind
 
     def quorum(self, nodes: int) -> int:
         """How many of so many nodes are enough."""
         return max(1, math.ceil(self.deployment.quorum * nodes - 1e-9))
 
 
-def collect(desk: Desk, packets: Mapping[int, Packet], terms: RoundTerms, target: int) -> Collected:
+def collect(
+    desk: Desk, packets: Mapping[int, Packet], terms: RoundTerms, target: int
+) -> tuple[list[Upload], RoundOutcome]:
     """One round of uploads in the clear, of which the quorum of ``target`` answers is enough."""
-    collected = Collected()
+    uploads, reports, outcome = list[Upload](), list[ErrorReport](), RoundOutcome(target)
 
     def take(node: int, packet: Packet) -> None:
-        collected.take(node, packet, terms, desk.records)
+        sent, report = decode_reply(packet, terms)
+        outcome.bound[node] = desk.records.bind(node, [upload.client for upload in sent])
+        outcome.bytes_up += packet.size
+        uploads.extend(sent)
+        reports.extend([report] if report else [])
 
-    desk.gather(packets, take, collected, desk.quorum(target), {"round": terms.round})
-    collected.uploads.sort(key=lambda upload: upload.client)  # sums depend on the order in the last bit: fix it
-    return collected
+    outcome.add(desk.gather(packets, take, desk.quorum(target), {"round": terms.round}))
+    uploads.sort(key=lambda upload: upload.client)  # sums depend on the order in the last bit: fix it
+    outcome.uploads, outcome.clients = len(uploads), [upload.client for upload in uploads]
+    if rated := sum(report.ratings for report in reports):
+        outcome.rmse = math.sqrt(sum(report.squared for report in reports) / rated)
+    return uploads, outcome

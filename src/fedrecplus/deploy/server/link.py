@@ -1,7 +1,7 @@
 """A round's link to its nodes through the database: questions are rows of ``work``, which workers hand out.
 
-A question waits in the database until its time is up: a node that was killed gets it again when it is back, from
-whichever worker. Answers are sealed to a key that only this process has.
+A question waits in the database until its time is up or the next is asked: a node that was killed gets it again when it
+is back, from whichever worker. Answers are sealed to a key that only this process has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from fedrecplus.deploy.server.database import patiently
 from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.schema import answers, objects, work
-from fedrecplus.deploy.server.stored_run import CoordinatedRun
+from fedrecplus.deploy.server.stored_run import CoordinatedRun, close_questions
 from fedrecplus.deploy.wire import Packet, Refusal
 from fedrecplus.deploy.wire.questions import WorkItem, answer_context, object_digest, split
 from fedrecplus.deploy.wire.sealing import SealingKey
@@ -31,8 +31,6 @@ class DatabaseLink:
 
     def __init__(self, run: CoordinatedRun) -> None:
         self.run, self.key = run, SealingKey()
-        self._asked: dict[str, int] = {}
-        """question → node"""
         self._encoded: tuple[Packet, bytes, dict[str, str]] | None = None
         """the packet that was asked last, its small part, and its objects' names by kind"""
 
@@ -40,13 +38,14 @@ class DatabaseLink:
         """Nodes that are connected."""
         return patiently(lambda: present_nodes(self.run.database))
 
-    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
-        """Put a question for each node into the database; what nobody can answer any more goes."""
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
+        """Put a question for each node into the database, in the place of those that were asked before."""
         until = time.time() + seconds
 
-        def write(connection: Connection) -> dict[str, int]:
+        def write(connection: Connection) -> dict[int, int]:
             self._encoded, first = None, _next_number(connection)
-            self._tidy(connection)
+            close_questions(connection)
+            connection.execute(delete(objects).where(objects.c.until < time.time()))
             rows: list[dict[str, Any]] = []
             for number, (node, packet) in enumerate(packets.items(), first):
                 content, named = self._objects(connection, packet, until)
@@ -56,33 +55,31 @@ class DatabaseLink:
                 attempt = f"{self.run.lease.number}.{first}"
                 rows.append({**facts, "attempt": attempt, "question": msgspec.msgpack.encode(question)})
             connection.execute(insert(work), rows)
-            return {str(row["id"]): int(row["node"]) for row in rows}
+            return {row["id"]: row["node"] for row in rows}
 
-        asked = self.run.change(write)
-        self._asked.update(asked)
-        return asked
+        return self.run.change(write)
 
-    def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
+    def replies(self, messages: Iterable[int]) -> list[tuple[int, Packet | Refusal]]:
         """Answers that came to these questions."""
-        wanted = sorted(int(message) for message in messages)
-        return [(str(number), self._opened(number, content)) for number, content in self._rows(wanted)]
+        return [(number, self._opened(number, node, content)) for number, node, content in self._rows(sorted(messages))]
 
-    def _rows(self, wanted: list[int]) -> list[tuple[int, bytes]]:
-        def read() -> list[tuple[int, bytes]]:
-            rows: list[tuple[int, bytes]] = []
+    def _rows(self, wanted: list[int]) -> list[tuple[int, int, bytes]]:
+        def read() -> list[tuple[int, int, bytes]]:
+            rows: list[tuple[int, int, bytes]] = []
             with self.run.database.reading() as connection:
                 self.run.lease.check(connection)  # or else it waits for answers that nobody is asked for any more
                 for first in range(0, len(wanted), _MOST_IN_QUERY):
                     some = wanted[first : first + _MOST_IN_QUERY]
-                    query = select(answers.c.work, answers.c.content).where(answers.c.work.in_(some))
-                    rows += [(int(number), bytes(content)) for number, content in connection.execute(query)]
+                    query = select(work.c.id, work.c.node, answers.c.content).join(answers)
+                    found = connection.execute(query.where(work.c.id.in_(some)))
+                    rows += [(int(number), int(node), bytes(content)) for number, node, content in found]
             return rows
 
         return patiently(read)
 
-    def _opened(self, number: int, content: bytes) -> Packet | Refusal:
+    def _opened(self, number: int, node: int, content: bytes) -> Packet | Refusal:
         try:
-            return Packet.of_bytes(self.key.open(content, answer_context(number, self._asked[str(number)])))
+            return Packet.of_bytes(self.key.open(content, answer_context(number, node)))
         except Refusal as refusal:
             return refusal
 
@@ -101,13 +98,6 @@ class DatabaseLink:
                         objects.update().where(same & objects.c.until.is_not(None)).values(until=until + _KEPT)
                     )
         return self._encoded[1], self._encoded[2]
-
-    def _tidy(self, connection: Connection) -> None:
-        """Delete questions whose time is up, their answers, and objects that nobody names any more."""
-        over = select(work.c.id).where(work.c.until < time.time())
-        connection.execute(delete(answers).where(answers.c.work.in_(over)))
-        connection.execute(delete(work).where(work.c.until < time.time()))
-        connection.execute(delete(objects).where(objects.c.until < time.time()))
 
 
 def _next_number(connection: Connection) -> int:

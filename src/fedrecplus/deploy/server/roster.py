@@ -38,7 +38,7 @@ class Roster:
     def expel(self, number: int) -> None:
         """Let a node connect no more."""
         with self.database.changing() as connection:
-            expelled = {"expelled": True, "admitted_at": time.time()}
+            expelled = {"expelled": True, "admitted_at": _later(connection)}
             if connection.execute(update(nodes).where(nodes.c.number == number).values(**expelled)).rowcount == 0:
                 raise UserError(f"there is no node {number}", "`fedrecplus server nodes` lists them")
 
@@ -65,7 +65,7 @@ class Roster:
     def version(self) -> tuple[Any, ...]:
         """Another one whenever somebody was admitted, expelled or got another key."""
         with self.database.reading() as connection:
-            counted = connection.execute(select(func.count(), func.max(nodes.c.admitted_at)).select_from(nodes)).one()
+            counted = connection.execute(select(func.count(nodes.c.number), func.max(nodes.c.admitted_at))).one()
         return tuple(counted)
 
     def invite(self, name: str, seconds: float) -> str:
@@ -102,7 +102,7 @@ class Roster:
 
 def _admit(connection: Connection, key: str, name: str, instead_of: int | None) -> tuple[int, bool]:
     known = connection.execute(select(nodes).where(nodes.c.key == key)).first()
-    facts: dict[str, Any] = {"expelled": False, "admitted_at": time.time(), **({"name": name} if name else {})}
+    facts: dict[str, Any] = {"expelled": False, "admitted_at": _later(connection), **({"name": name} if name else {})}
     if instead_of is not None:
         if known is not None:
             raise UserError(f"this key is node {known.number}'s already", "give a new key")
@@ -117,6 +117,12 @@ def _admit(connection: Connection, key: str, name: str, instead_of: int | None) 
     number = identity_number(bytes.fromhex(key))
     connection.execute(insert(nodes).values(number=number, key=key, **{"name": "", **facts}))
     return number, True
+
+
+def _later(connection: Connection) -> float:
+    """Now, and later than any change before, whatever clock that had: workers see by the latest that there was one."""
+    last = connection.execute(select(func.max(nodes.c.admitted_at))).scalar() or 0.0
+    return max(time.time(), last + 1e-3)
 
 
 def _hash(code: str) -> str:

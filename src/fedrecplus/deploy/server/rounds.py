@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from typing import Any
@@ -13,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
 from fedrecplus.deploy.server.cohort import AskedNodes, draw_cohort, dropout_seen
-from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
+from fedrecplus.deploy.server.collect import Desk, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import checkpoint_of
 from fedrecplus.deploy.server.lease import LeaseLost
 from fedrecplus.deploy.server.outcome import RoundOutcome
@@ -62,18 +61,17 @@ def serve(link: Link, run: CoordinatedRun) -> None:
         run.begin()
         _ServedRun(link, run).finish()
     except Stopped:
-        run.set(phase=STOPPED)
+        run.end(STOPPED)
     except (UserError, OSError) as error:
         problem = error.for_shell if isinstance(error, UserError) else str(error)
         log.error("run %s: %s", run.number, problem)
-        run.set(phase=FAILED, progress=json.dumps({"phase": FAILED, "error": problem, "at": time.time()}))
+        run.end(FAILED, error=problem)
         raise
     except (LeaseLost, DBAPIError):
         raise  # whoever coordinates next goes on from the last round
     except Exception as error:
         log.exception("run %s stopped here", run.number)
-        said = {"phase": FAILED, "error": f"{type(error).__name__}; see the server's log", "at": time.time()}
-        run.set(phase=FAILED, progress=json.dumps(said))
+        run.end(FAILED, error=f"{type(error).__name__}; see the server's log")
         raise
 
 
@@ -83,8 +81,7 @@ class _ServedRun:
     def __init__(self, link: Link, run: CoordinatedRun) -> None:
         self.link, self.run = link, run
         self.config, self.catalogue, self.deployment = check_deployable(run.config()), run.catalogue, run.deployment
-        agreed = self.deployment.task
-        self.task = Task.parse(agreed) if agreed else Task.of(self.deployment.model, self.config, self.catalogue)
+        self.task = Task.parse(self.deployment.task)
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
         self.ledger = Ledger.of_model(run.book, self.config, self.deployment.model)
         self.sums: list[Sums] | None = None
@@ -107,7 +104,7 @@ class _ServedRun:
         self.tally = saved.tally if saved else Tally()
         while state.round < self.config.server.rounds:
             state = self._round(state)
-        self.run.set(phase=FINISHED, progress=json.dumps({"phase": FINISHED, "round": state.round, "at": time.time()}))
+        self.run.end(FINISHED, round=state.round)
 
     def _statistics(self) -> None:
         """One secure sum before the first round; its figures take the place of the catalogue's for this model."""
@@ -131,6 +128,7 @@ class _ServedRun:
         while True:
             started = time.monotonic()
             outcome = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
+            self.tally = self.tally.after(RoundReport(outcome.uploads, outcome.bytes_up, outcome.bytes_down), 0.0)
             if outcome.sums is not None:
                 return outcome, time.monotonic() - started
             if time.monotonic() - began > patience:
@@ -140,12 +138,16 @@ class _ServedRun:
 
     def _uploads(self, state: ServerState, began: float) -> RoundOutcome:
         """A round of uploads in the clear, and their sums."""
-        collected = self._collect(state, self._cohort(state, began))
-        outcome = RoundOutcome.of_uploads(collected)
-        if collected.uploads:
-            outcome.median_size = median_size(collected.uploads)
-            bound = learned_bound(self.lines, self.deployment.learned_bound)
-            uploads, outcome.scaled = scaled_down(collected.uploads, bound)
+        cohort = self._cohort(state, began)
+        packets, ours = self._requests(state, cohort.asked), self.deployment
+        limits = (ours.clients_per_node, ours.largest_change)
+        terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)
+        uploads, outcome = collect(self.desk, packets, terms, cohort.target)
+        outcome.bytes_down = sum(told_bytes(packet) for packet in packets.values())
+        if uploads:
+            outcome.median_size = median_size(uploads)
+            bound = learned_bound(self.lines, ours.learned_bound)
+            uploads, outcome.scaled = scaled_down(uploads, bound)
             if outcome.scaled:
                 log.warning("round %s: %s updates beyond %.3g", state.round + 1, len(outcome.scaled), bound)
             message = broadcast(state, self.catalogue.public, np.zeros((0, 0)))  # no weight looks at encoded items
@@ -166,7 +168,6 @@ class _ServedRun:
             packets = self._requests(state, cohort.asked, session=session, pinned=pinned)
             summed = self.secure.attempt(state.round, shape, packets, cohort.target, self._note_release)
         summed.uploads = sum(sums.clients for sums in summed.sums or ())
-        self.tally = self.tally.after(RoundReport(summed.uploads, summed.bytes_up, summed.bytes_down), 0.0)
         return summed
 
     def _step(self, state: ServerState, groups: list[Sums]) -> ServerState:
@@ -249,15 +250,6 @@ class _ServedRun:
             return {"leaf": written, "log": head_of(connection, task.digest)}
 
         return self.run.change(write)
-
-    def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:
-        ours, packets = self.deployment, self._requests(state, cohort.asked)
-        limits = (ours.clients_per_node, ours.largest_change)
-        terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)
-        collected = collect(self.desk, packets, terms, cohort.target)
-        down = sum(told_bytes(packet) for packet in packets.values())
-        self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
-        return collected
 
     def _save(self, before: ServerState, state: ServerState, outcome: RoundOutcome, seconds: float) -> None:
         """Metrics, journal and checkpoint, at once."""

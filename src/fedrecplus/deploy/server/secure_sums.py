@@ -21,8 +21,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.server.cohort import ALL, DEADLINE
-from fedrecplus.deploy.server.collect import Answers, Desk
+from fedrecplus.deploy.server.collect import Desk
 from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.wire import (
     FIRST,
@@ -296,15 +295,9 @@ class SecureRound:
         summed: RoundOutcome,
     ) -> None:  # fmt: skip
         """Ask and take; note who was lost."""
-        answers, progress = Answers(), {"round": round_number, "stage": stage}
         enough = self.desk.quorum(min(summed.target, len(packets)))
-        self.desk.gather(packets, take, answers, enough, progress, linger=True)
-        for node, seconds in answers.answered.items():
-            summed.nodes[node] = summed.nodes.get(node, 0.0) + seconds
-        summed.lost |= {node: f"{stage} {why}" for node, why in answers.lost.items()}
-        summed.silent += answers.silent
-        if answers.closed != ALL and summed.closed != DEADLINE:
-            summed.closed = answers.closed
+        progress = {"round": round_number, "stage": stage}
+        summed.add(self.desk.gather(packets, take, enough, progress, linger=True), stage)
         summed.bytes_down += sum(told_bytes(packet) for packet in packets.values())
 
     def _take(self, server: SecureServer, number: int, message: bytes) -> None:

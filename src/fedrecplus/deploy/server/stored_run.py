@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from fedrecplus.config import Config, dumps, loads
 from fedrecplus.deploy.server.database import Database, Result, patiently
 from fedrecplus.deploy.server.lease import Lease
-from fedrecplus.deploy.server.schema import journal, ledger, runs, work
+from fedrecplus.deploy.server.schema import answers, journal, ledger, runs, work
 from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, sums_told
 from fedrecplus.engines import SimulationState
@@ -119,6 +119,12 @@ class StoredRun:
         """A secure sum that is being unmasked."""
         content = self._value(runs.c.pending)
         return None if content is None else bytes(content)
+
+    def closed_rounds(self) -> int:
+        """The last round in the journal; 0 where there is none."""
+        with self.database.reading() as connection:
+            query = select(func.max(journal.c.round)).where(journal.c.run == self.number)
+            return int(connection.execute(query).scalar() or 0)
 
     def lines(self, after: int = 0) -> list[dict[str, Any]]:
         """The journal: a line for each round, of those after one."""
@@ -240,7 +246,16 @@ class CoordinatedRun(StoredRun):
     def begin(self) -> None:
         """Say that this process works on it; questions that an earlier one asked are nobody's any more."""
         self.set(phase=RUNNING)
-        self.change(lambda connection: connection.execute(update(work).values(until=0.0)))
+        self.change(close_questions)
+
+    def end(self, phase: str, **said: Any) -> None:
+        """Say that it is over, and why; nobody is asked anything any more."""
+
+        def write(connection: Connection) -> None:
+            self.set(phase=phase, progress=json.dumps({"phase": phase, "at": time.time(), **said}))
+            close_questions(connection)
+
+        self.change(write)
 
     def set_catalogue(self, catalogue: ItemCatalogue) -> None:
         """Go on with other figures of the items."""
@@ -249,15 +264,10 @@ class CoordinatedRun(StoredRun):
     def set_progress(self, **facts: Any) -> None:
         """Say where the run is now, to whoever follows it, now and then; ``Stopped`` where somebody wants it to end."""
         same_stage = all(facts.get(key) == self._said.get(key) for key in ("phase", "round", "stage"))
-        often = same_stage and facts["phase"] == "round" and time.monotonic() - self._said_at < _BETWEEN
-        if often or facts == self._said:
+        if same_stage and time.monotonic() - self._said_at < _BETWEEN:
             return
         self._said, self._said_at = facts, time.monotonic()
         self.set(progress=json.dumps({**facts, "pid": os.getpid(), "at": time.time()}))
-        self.check_stop()
-
-    def check_stop(self) -> None:
-        """Refuse to go on where the operator wants it to end."""
         if self._value(runs.c.stop):
             raise Stopped
 
@@ -273,6 +283,16 @@ class CoordinatedRun(StoredRun):
             self.set(checkpoint=_to_bytes(checkpoint), pending=None, told=Packet({}, dict(told)).to_bytes())
 
         self.change(write)
+
+
+def close_questions(connection: Connection) -> None:
+    """Take all questions and answers away: one coordinator asks at a time, and it asks for something else now.
+
+    The newest question stays, and is over: numbers go on from it, whatever the next coordinator's clock says.
+    """
+    connection.execute(delete(answers))
+    connection.execute(delete(work).where(work.c.id < select(func.max(work.c.id)).scalar_subquery()))
+    connection.execute(update(work).values(until=0.0))
 
 
 def _to_bytes(checkpoint: Checkpoint) -> bytes:

@@ -41,13 +41,14 @@ class _Message:
     headers: dict[str, str]
 
 
-class _Resolver(HTTPSignatureKeyResolver):
-    def __init__(self, private: Ed25519PrivateKey | None, key_of: Callable[[str], bytes | None] | None) -> None:
-        self._private, self._key_of = private, key_of
+class _Keys(HTTPSignatureKeyResolver):
+    """A key is called by what it is, in hexadecimal."""
 
-    def resolve_public_key(self, key_id: str) -> Ed25519PublicKey | None:
-        key = self._key_of(key_id) if self._key_of else None
-        return None if key is None else Ed25519PublicKey.from_public_bytes(key)
+    def __init__(self, private: Ed25519PrivateKey | None = None) -> None:
+        self._private = private
+
+    def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
+        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(key_id))
 
     def resolve_private_key(self, key_id: str) -> Ed25519PrivateKey:
         assert self._private is not None
@@ -60,7 +61,7 @@ class Signer:
     def __init__(self, key: Ed25519PrivateKey) -> None:
         self.name = key.public_key().public_bytes_raw().hex()
         """the public key in hexadecimal, by which a server looks it up"""
-        self._signer = HTTPMessageSigner(signature_algorithm=algorithms.ED25519, key_resolver=_Resolver(key, None))
+        self._signer = HTTPMessageSigner(signature_algorithm=algorithms.ED25519, key_resolver=_Keys(key))
 
     def headers(self, method: str, target: str, body: bytes) -> dict[str, str]:
         """The headers that go with a request; ``target`` is its path and query."""
@@ -88,26 +89,19 @@ class Verified:
             raise Unsigned(str(error)) from None
 
 
-class Verifier:
-    """Verifies requests by the keys that ``key_of`` has for their names."""
+_VERIFIER = HTTPMessageVerifier(signature_algorithm=algorithms.ED25519, key_resolver=_Keys())
+_VERIFIER.max_clock_skew = timedelta(seconds=WINDOW)
 
-    def __init__(self, key_of: Callable[[str], bytes | None]) -> None:
-        self._verifier = HTTPMessageVerifier(
-            signature_algorithm=algorithms.ED25519, key_resolver=_Resolver(None, key_of)
-        )
-        self._verifier.max_clock_skew = timedelta(seconds=WINDOW)
 
-    def verify(self, method: str, target: str, headers: Mapping[str, str]) -> Verified:
-        """Who signed these headers; ``Unsigned`` where nobody did who is known."""
-        message = _Message(
-            method, f"https://server{target}", {name: headers[name] for name in _NAMES if name in headers}
-        )
-        try:
-            results = self._verifier.verify(message, max_age=timedelta(0), expect_tag=_TAG, require_components=_COVERED)
-        except (HTTPMessageSignaturesException, ValueError, KeyError, TypeError, OverflowError) as error:
-            raise Unsigned(type(error).__name__) from None
-        parameters = results[0].parameters
-        key, nonce = str(parameters.get("keyid", "")), str(parameters.get("nonce", ""))
-        if not nonce:
-            raise Unsigned("no nonce")
-        return Verified(key, nonce, lambda body: self._verifier.verify_body(message, results, body))
+def verify(method: str, target: str, headers: Mapping[str, str]) -> Verified:
+    """Whose key signed these headers, known or not; ``Unsigned`` where none did."""
+    message = _Message(method, f"https://server{target}", {name: headers[name] for name in _NAMES if name in headers})
+    try:
+        results = _VERIFIER.verify(message, max_age=timedelta(0), expect_tag=_TAG, require_components=_COVERED)
+    except (HTTPMessageSignaturesException, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise Unsigned(type(error).__name__) from None
+    parameters = results[0].parameters
+    key, nonce = str(parameters.get("keyid", "")), str(parameters.get("nonce", ""))
+    if not nonce:
+        raise Unsigned("no nonce")
+    return Verified(key, nonce, lambda body: _VERIFIER.verify_body(message, results, body))
