@@ -21,8 +21,8 @@ from tests.waiting import wait_until
 class Running:
     """A server's home, and one of its workers."""
 
-    def __init__(self, path: Path, address: str = "", *, insecure: bool = False) -> None:
-        self.home = ServerHome(path.absolute(), "127.0.0.1", server_port(), insecure, address=address)
+    def __init__(self, path: Path, address: str = "", *, insecure: bool = False, host: str = "127.0.0.1") -> None:
+        self.home = ServerHome(path.absolute(), host, server_port(), insecure, address=address)
         self.home.prepare([])
         self.listener, self.worker = self.home.listening(), worker(self.home)
         self._thread = threading.Thread(target=lambda: self.worker.run(sockets=[self.listener]), daemon=True)

@@ -217,8 +217,10 @@ def make_app(served: Served) -> FastAPI:
 
     @app.get("/healthz")
     async def health() -> Response:
-        """Whether this worker reaches its database."""
+        """Whether this worker reaches its database, and could write there lately."""
         await run_in_threadpool(roster.version)
+        if room.trouble:
+            raise HTTPException(503, "the database takes nothing")
         return Response("ok", media_type="text/plain")
 
     @app.get("/metrics", include_in_schema=False)

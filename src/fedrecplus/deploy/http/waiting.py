@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 
 from sqlalchemy import func, select
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from fedrecplus.deploy.server.database import Database
+from fedrecplus.deploy.server.database import FAILED, Database, first_line
 from fedrecplus.deploy.server.presence import BEAT, say_present
 from fedrecplus.deploy.server.schema import answers, work
 
+log = logging.getLogger("fedrecplus")
 _LOOK, _LONGEST_LOOK = 0.1, 1.0
 """seconds between looks for work; longer where a look takes its time"""
 _GRACE = 10.0
@@ -32,6 +33,8 @@ class WaitingRoom:
         self._here: dict[int, float] = {}
         """node → until when it counts as present, if it doesn't wait"""
         self._said: tuple[frozenset[int], float] = (frozenset(), 0.0)
+        self.trouble = ""
+        """why the last look for work, or the last word on who is here, failed"""
 
     async def next_question(self, node: int, after: int, seconds: float, away: float = 0.0) -> bytes | None:
         """The newest open question of a node that comes after another; None where none comes in so many seconds."""
@@ -71,11 +74,23 @@ class WaitingRoom:
                 if self._waiting:
                     await self._look()
                 await self._say()
-            except SQLAlchemyError:  # a pool without a free connection, too: all who wait here depend on this loop
-                self.counters["database_errors"] += 1
+            except FAILED as error:
+                self._is_away(first_line(error))
                 pause = _LONGEST_LOOK
                 continue
+            except Exception as error:  # whatever it is: nobody would get a question any more
+                log.exception("the look for work failed")
+                self._is_away(type(error).__name__)
+                pause = _LONGEST_LOOK
+                continue
+            self.trouble = ""
             pause = min(max(_LOOK, 3 * (time.monotonic() - began)), _LONGEST_LOOK)
+
+    def _is_away(self, why: str) -> None:
+        self.counters["database_errors"] += 1
+        if not self.trouble:
+            log.warning("the database doesn't answer (%s); trying on", why)
+        self.trouble = why
 
     async def _look(self) -> None:
         newest = await run_in_threadpool(self._open_questions)

@@ -154,10 +154,15 @@ class ServerHome:
             return listener
 
     def is_up(self) -> bool:
-        """Whether a worker answers, and reaches the database."""
+        """Whether a worker answers, and reaches the database.
+
+        It is asked for by where it listens; certificates may name what nodes call it alone.
+        """
         scheme, host = ("http" if self.insecure else "https"), self.host
         host = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
         tls = None if self.insecure else ssl.create_default_context(cafile=str(self.certificates / CA))
+        if tls is not None:
+            tls.check_hostname = False
         try:
             with urllib.request.urlopen(f"{scheme}://{host}:{self.port}/healthz", timeout=5, context=tls) as reply:
                 return bool(reply.status == 200)

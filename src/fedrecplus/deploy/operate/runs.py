@@ -38,8 +38,10 @@ def run_to_the_end(run: StoredRun, folder: Path, show: Show, say: Callable[[str]
         say("stopping the run; go on with --resume")
         run.stop()
         end = time.monotonic() + _SOON
-        while run.phase not in (FINISHED, FAILED, STOPPED) and time.monotonic() < end:
+        while (running := run.phase not in (FINISHED, FAILED, STOPPED)) and time.monotonic() < end:
             time.sleep(_LOOK)
+        if running:
+            say("nobody has stopped it yet: whoever coordinates does so before anything else")
         raise
     finally:
         with contextlib.suppress(KeyboardInterrupt):
@@ -59,10 +61,19 @@ def _follow(run: StoredRun, show: Show, say: Callable[[str], None]) -> None:
         show(run.progress(), lines)
         if phase in (FINISHED, FAILED, STOPPED):
             return
-        if not told and phase == QUEUED and time.monotonic() - began > _SOON and not is_held(run.database):
-            say("no server coordinates: start one with `fedrecplus server up`")
+        if not told and phase == QUEUED and time.monotonic() - began > _SOON:
+            _say_what_it_waits_for(run, say)
             told = True
         time.sleep(_LOOK)
+
+
+def _say_what_it_waits_for(run: StoredRun, say: Callable[[str], None]) -> None:
+    """Why nobody works on a run."""
+    first = StoredRun.next_in_line(run.database)
+    if not is_held(run.database):
+        say("no server coordinates: start one with `fedrecplus server up`")
+    elif first is not None and first.number != run.number:
+        say(f"run {first.number} is first, and comes to its end before this one, run {run.number}, begins")
 
 
 def run_local(

@@ -11,7 +11,7 @@ except ImportError as _missing:  # a node needs none of them
     raise UserError(f"a server needs {_missing.name}", "pip install 'fedrecplus[deploy]'") from None
 
 from fedrecplus.deploy.server.collect import Link
-from fedrecplus.deploy.server.database import Database, patiently
+from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.deployment import (
     begin,
     export,
@@ -29,6 +29,6 @@ from fedrecplus.deploy.server.terms import Deployment
 
 __all__ = [
     "CoordinatedRun", "Database", "Deployment", "Lease", "LeaseLost", "Link", "ModelOnServer", "PublishedModels",
-    "RunFigures", "StoredRun", "begin", "export", "figures_of", "go_on", "has_run", "journal_of", "patiently",
+    "RunFigures", "StoredRun", "begin", "export", "figures_of", "go_on", "has_run", "journal_of",
     "run_of", "serve",
 ]  # fmt: skip

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from sqlalchemy.exc import DBAPIError
-
-from fedrecplus.deploy.server.database import Database, first_line
+from fedrecplus.deploy.server.database import FAILED, Database, first_line
 from fedrecplus.deploy.server.lease import SECONDS, Lease, LeaseLost
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.rounds import serve
@@ -32,7 +30,7 @@ def coordinate(database: Database, ending: threading.Event, seconds: float = SEC
                 _work(lease, ending)
         except LeaseLost as lost:
             log.warning("%s: another process coordinates", lost)
-        except DBAPIError as error:
+        except FAILED as error:
             if not is_away:  # said once, or an outage of an hour fills the log
                 log.warning("the database doesn't answer (%s); trying on", first_line(error))
             is_away = True
@@ -49,7 +47,7 @@ def _work(lease: Lease, ending: threading.Event) -> None:
         run = CoordinatedRun(lease, waiting.number)
         try:
             serve(DatabaseLink(run), run)
-        except (LeaseLost, DBAPIError):
+        except (LeaseLost, *FAILED):
             raise
         except UserError:
             pass  # it is said in the run, and its follower says it

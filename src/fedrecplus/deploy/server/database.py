@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, create_engine, event, inspect, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    NoSuchModuleError,
+    OperationalError,
+    TimeoutError as NoConnection,
+)
 
 from fedrecplus.errors import UserError
 
@@ -19,6 +27,15 @@ Result = TypeVar("Result")
 _PATIENCE = 30.0
 """seconds that a writer waits for another"""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+AWAY = (OperationalError, InterfaceError, InternalError, NoConnection)
+"""what a call fails with that may succeed later: a database that is down, full, read-only for a while, or too busy"""
+FAILED = (DBAPIError, NoConnection)
+"""what a call of a database may fail with"""
+_CONNECTING = {
+    "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}  # fmt: skip
+"""of libpq: a database whose machine is gone without a word would be waited for as long as TCP tries, a quarter hour"""
 
 
 class Database:
@@ -29,11 +46,15 @@ class Database:
             url = make_url(address)
             self.is_sqlite = url.get_backend_name() == "sqlite"
             options: dict[str, Any] = {} if self.is_sqlite else {"pool_size": 5, "max_overflow": 10}
+            if url.get_driver_name().startswith("psycopg"):
+                options["connect_args"] = {key: value for key, value in _CONNECTING.items() if key not in url.query}
             self.engine = create_engine(url, pool_pre_ping=True, **options)
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
             remedy = "write postgresql+psycopg://USER@HOST/NAME, and pip install 'psycopg[binary]'"
             raise UserError(f"--database {address.partition('@')[0]}: {error}", remedy) from None
         self.address = address
+        self.seconds_away = 0.0
+        """that callers have waited for it"""
         if self.is_sqlite:
             event.listen(self.engine, "connect", _set_up)
             event.listen(self.engine, "begin", _begin_immediate)
@@ -71,9 +92,25 @@ class Database:
                 connection.exec_driver_sql("SELECT 1")
                 if tables and not inspect(connection).has_table("nodes"):
                     raise UserError(f"{self} has no server's tables", "restore a backup, or begin by `server up`")
-        except DBAPIError as error:
+        except FAILED as error:
             remedy = "check the address, and that the database is up"
             raise UserError(f"{self}: {first_line(error)}", remedy) from None
+
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """Call again while the database is away: it may be restarted in the middle of a round."""
+        began, pause = time.monotonic(), _FIRST_PAUSE
+        while True:
+            try:
+                result = call()
+            except AWAY as error:
+                if pause == _FIRST_PAUSE:
+                    log.warning("the database doesn't answer (%s); trying on", first_line(error))
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                continue
+            if pause > _FIRST_PAUSE:
+                self.seconds_away += time.monotonic() - began
+            return result
 
     def __str__(self) -> str:
         return self.engine.url.render_as_string(hide_password=True)
@@ -83,24 +120,10 @@ class Database:
         self.engine.dispose()
 
 
-def patiently(call: Callable[[], Result], give_up: Callable[[], bool] = lambda: False) -> Result:
-    """Call again while the database is away: it may be restarted in the middle of a round."""
-    pause = _FIRST_PAUSE
-    while True:
-        try:
-            return call()
-        except OperationalError as error:
-            if give_up():
-                raise
-            if pause == _FIRST_PAUSE:
-                log.warning("the database doesn't answer (%s); trying on", first_line(error))
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-def first_line(error: DBAPIError) -> str:
+def first_line(error: DBAPIError | NoConnection) -> str:
     """What the driver says, without the statement."""
-    return (str(error.orig).splitlines() or [type(error).__name__])[0][:200]
+    said = error.orig if isinstance(error, DBAPIError) else error
+    return (str(said).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _set_up(connection: Any, _: Any) -> None:

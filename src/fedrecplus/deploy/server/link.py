@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
-from fedrecplus.deploy.server.database import patiently
 from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.schema import answers, objects, work
 from fedrecplus.deploy.server.stored_run import CoordinatedRun, close_questions
@@ -36,7 +35,7 @@ class DatabaseLink:
 
     def nodes(self) -> list[int]:
         """Nodes that are connected."""
-        return patiently(lambda: present_nodes(self.run.database))
+        return self.run.database.patiently(lambda: present_nodes(self.run.database))
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
         """Put a question for each node into the database, in the place of those that were asked before."""
@@ -75,7 +74,7 @@ class DatabaseLink:
                     rows += [(int(number), int(node), bytes(content)) for number, node, content in found]
             return rows
 
-        return patiently(read)
+        return self.run.database.patiently(read)
 
     def _opened(self, number: int, node: int, content: bytes) -> Packet | Refusal:
         try:

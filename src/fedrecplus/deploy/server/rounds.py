@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
 from fedrecplus.deploy.server.cohort import AskedNodes, draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import Desk, Link, NodeRecords, collect
+from fedrecplus.deploy.server.database import FAILED as DATABASE_FAILED
 from fedrecplus.deploy.server.deployment import checkpoint_of
 from fedrecplus.deploy.server.lease import LeaseLost
 from fedrecplus.deploy.server.outcome import RoundOutcome
@@ -67,7 +67,7 @@ def serve(link: Link, run: CoordinatedRun) -> None:
         log.error("run %s: %s", run.number, problem)
         run.end(FAILED, error=problem)
         raise
-    except (LeaseLost, DBAPIError):
+    except (LeaseLost, *DATABASE_FAILED):
         raise  # whoever coordinates next goes on from the last round
     except Exception as error:
         log.exception("run %s stopped here", run.number)
@@ -124,17 +124,21 @@ class _ServedRun:
 
     def _outcome(self, state: ServerState) -> tuple[RoundOutcome, float]:
         """Sums and their seconds; asked for again while nobody answers or no sum is made, until patience ends."""
-        began, patience = time.monotonic(), self.deployment.patience
+        began, patience = self._clock(), self.deployment.patience
         while True:
             started = time.monotonic()
             outcome = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
             self.tally = self.tally.after(RoundReport(outcome.uploads, outcome.bytes_up, outcome.bytes_down), 0.0)
             if outcome.sums is not None:
                 return outcome, time.monotonic() - started
-            if time.monotonic() - began > patience:
+            if self._clock() - began > patience:
                 remedy = "check the nodes' logs" if not outcome.why else f"{outcome.why}; go on with --resume"
                 raise UserError(f"no upload came in {patience:g} s", remedy)
             time.sleep(0.2)
+
+    def _clock(self) -> float:
+        """Seconds, without those in which the database was away: nobody could answer then."""
+        return time.monotonic() - self.run.database.seconds_away
 
     def _uploads(self, state: ServerState, began: float) -> RoundOutcome:
         """A round of uploads in the clear, and their sums."""
@@ -200,9 +204,9 @@ class _ServedRun:
             if len(everybody) >= wanted:  # those who are set aside have come, too
                 break
             # those who are there are enough when the others have had a deadline to come back
-            if connected and state.round > 0 and time.monotonic() - began > self.deployment.deadline:
+            if connected and state.round > 0 and self._clock() - began > self.deployment.deadline:
                 break
-            if time.monotonic() - began > patience:
+            if self._clock() - began > patience:
                 problem = f"{len(connected)} of {wanted} nodes came in {patience:g} s"
                 raise UserError(problem, "start more nodes, or ask for fewer with --nodes")
             self.run.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from fedrecplus.config import Config, dumps, loads
-from fedrecplus.deploy.server.database import Database, Result, patiently
+from fedrecplus.deploy.server.database import Database, Result
 from fedrecplus.deploy.server.lease import Lease
 from fedrecplus.deploy.server.schema import answers, journal, ledger, runs, work
 from fedrecplus.deploy.server.terms import Deployment
@@ -169,7 +169,7 @@ class StoredRun:
             with self.database.reading() as connection:
                 return connection.execute(select(column).where(runs.c.id == self.number)).first()
 
-        row = patiently(read)
+        row = self.database.patiently(read)
         if row is None:
             raise UserError(f"there is no run {self.number} in the database", "check --home and --out")
         return row[0]
@@ -179,7 +179,7 @@ class StoredRun:
             with self.database.reading() as connection:
                 return [json.loads(text) for (text,) in connection.execute(query)]
 
-        return patiently(read)
+        return self.database.patiently(read)
 
 
 @dataclass
@@ -232,7 +232,7 @@ class CoordinatedRun(StoredRun):
             with self.changing() as connection:
                 return call(connection)
 
-        return once() if self._open is not None else patiently(once)
+        return once() if self._open is not None else self.database.patiently(once)
 
     @cached_property
     def book(self) -> DatabaseBook:
