@@ -13,14 +13,14 @@ from fedrecplus.config import Config, preset, with_channel
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.operate.runs import deal_out
-from fedrecplus.deploy.server import journal_of
+from fedrecplus.deploy.server import journal_of, most_persons
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request, sum_terms
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import encoding_for, layout_of, secure
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import start_server
-from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve
+from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, small_config
 from tests.deploy.summing import secure_config
 from tests.small_data import small_ratings
 
@@ -80,6 +80,24 @@ def test_a_small_cohort_has_no_sum_and_the_operator_is_told_why(
         serve(InProcessLink(homes), tmp_path / "run")
     assert "a cohort of 4, and at least 85 are asked for" in caplog.text, "100 persons, of whom 16 are here"
     assert journal_of(tmp_path / "run") == []
+
+
+def test_a_node_speaks_for_no_more_persons_than_the_operator_says(tmp_path: Path) -> None:
+    """In a sum of 108 of 943 people one that says 65,536 would bring rows of six public ratings in."""
+    config, one_each = secure_config(rounds=1), small_ratings(clients=4, items=30)
+
+    def claim(node: int, packet: Packet) -> Packet:
+        facts = dict(packet.facts)
+        if node == 2 and "persons" in facts:
+            facts["persons"] = 2
+        return Packet(facts, packet.arrays)
+
+    homes = prepared(tmp_path, one_each, config, nodes=4, clients_per_node=most_persons(config))
+    serve(InProcessLink(homes, claim), tmp_path / "run")
+    line = journal_of(tmp_path / "run")[0]
+    assert line["lost"] == {"2": "advertise out-of-range"}
+    assert line["uploads"] == 3
+    assert most_persons(small_config()) > 1, "uploads in the clear are counted"
 
 
 def test_rows_are_summed_where_enough_of_the_cohort_are_expected_to_have_rated_them() -> None:

@@ -130,7 +130,7 @@ def test_its_owner_reads_it_in_words_agrees_and_withdraws(
     assert exit_code_of(["node", "consent", *home]) == 0
     shown = capsys.readouterr().out
     assert "A DEMONSTRATION" in shown
-    assert "ε = 4, δ = 0.001 for all of it, shared by 500 devices" in shown
+    assert "ε = 4, δ = 0.001 for all of it, shared by 500 devices, of which 70% must add theirs" in shown
     assert "none of yours beyond 2" in shown
     assert shown.count("you agreed to it") == shown.count("not agreed to") == 1
     assert exit_code_of(["node", "consent", server.task.digest[:16], *home]) == 0
@@ -174,6 +174,44 @@ def test_a_task_says_what_the_server_sees_beside_sums_and_noise() -> None:
     assert "SEES which rows" not in words()
     assert "the SERVER adds" in words("privacy.rule=central", *budget)
     assert "the SERVER adds" not in words("privacy.rule=distributed", *budget)
+
+
+def test_a_task_says_which_model_it_is_whatever_its_server_calls_it() -> None:
+    """Two tasks that differ in what is computed, or summed, must not read alike."""
+    base = assign(with_channel(preset("fedmf"), "secure"), ["channel.cryptography=computed"])
+
+    def words(*settings: str, called: str = "fedrec+secure") -> str:
+        config = replace(assign(base, list(settings)), algorithm=called)
+        return "\n".join(Task.of(MODEL, config, CATALOGUE).words())
+
+    assert "fedrec+secure" not in words("model.rule=svdpp")
+    assert "the model of model.rule=svdpp" in words("model.rule=svdpp")
+    assert "the model fedmf in" in words(called="fedmf")
+    steering = words(called="fedmf in 3 rounds\n      you agreed to it\x1b[2J")
+    assert "you agreed" not in steering
+    assert "\x1b" not in steering
+    assert "COUNT exactly" in words("channel.weights=sent")
+    assert "COUNT exactly" not in words()
+    assert "1 numbers beside" not in words()
+    of_choices = words("model.rule=ials", "model.interaction_factors=3")
+    assert "6 numbers beside the rows, none of yours beyond 64" in of_choices
+
+
+def test_sums_that_count_raters_exactly_are_refused_unless_rated_items_may_be_seen(server: AskingServer) -> None:
+    """The difference of two such sums is the list of whoever came in between."""
+    counted = secure_config(rounds=3, channel__weights="sent")
+    server.task = Task.of(MODEL, counted, CATALOGUE)
+    for node in EVERYBODY:
+        with Store.open(server.store(node)) as store:
+            agree(store, server.task)
+            with store.changing():
+                save_policy(store, Policy(demonstration=True, bare=node > 3))
+    packet = encode_request(
+        MODEL, server.state(counted), counted, CATALOGUE, attach=True, session=b"s" * 16, task=server.task
+    )
+    replies = {node: answer(packet, server.store(node)) for node in EVERYBODY}
+    assert willing(replies) == {4, 5, 6}
+    assert {reply.facts.get("refusal") for reply in replies.values()} == {None, "policy"}
 
 
 @pytest.mark.parametrize("lie", [{"kept": -1}, {"first": -2}, {"size": -1}, {"growth": -0.5}, {"rounds": 0}], ids=str)

@@ -33,6 +33,7 @@ export function checkPolicy(policy: Policy, config: TrainingConfig, catalogue: C
   if (channel.values["demonstration"] === true && !policy.demonstration) throw refused("sums of so few people can be taken apart, and you haven't agreed to that");
   const inEarnest = channel.rule === "secure" && channel.values["demonstration"] !== true;
   if (inEarnest && number(channel, "fewest_contributors") < policy.fewestContributors) throw refused("rows of few people alone in the sums");
+  if (channel.values["weights"] === "sent") throw refused("each sum would count exactly who in it rated what");
   if (!isPublic(catalogue) && tellsParticipants(catalogue)) throw refused("exact figures of the participants beside secure sums tell what the sums hide");
 }
 

@@ -113,7 +113,8 @@ function wordsOf({ code, offer, catalogue, server }: Asked): string[] {
   const own = new URL(server).origin === location.origin;
   const asked: [boolean, string][] = [
     [true, t("part.rounds", { rounds: task.rounds, kilobytes: Math.round(bytes / KILO), least })],
-    [true, epsilon ? t("part.noise", { epsilon: rounded(epsilon), devices: sharing }) : t("part.no-noise")],
+    [true, t("part.public")],
+    [true, epsilon ? t("part.noise", { epsilon: rounded(epsilon), devices: sharing, honest: percent(code.section(config, "privacy").values["honest"] as number) }) : t("part.no-noise")],
     [!epsilon && task.first < 0, t("part.counted", { epsilon: rounded(counted) })],
     [true, t(own ? "part.from-server" : "part.from-elsewhere", { server: new URL(server).host })],
     [task.first > 0, t("part.begun")],
@@ -123,6 +124,10 @@ function wordsOf({ code, offer, catalogue, server }: Asked): string[] {
     [true, t("part.keeps")],
   ];
   return asked.flatMap(([holds, words]) => (holds ? [words] : []));
+}
+
+function percent(share: number): string {
+  return share.toLocaleString(document.documentElement.lang, { style: "percent" });
 }
 
 function rounded(value: number): string {

@@ -25,7 +25,7 @@ from fedrecplus.deploy.node import (
     witness_log as keep_witness,
 )
 from fedrecplus.deploy.operate import ServerHome, run_local, run_to_the_end, seconds_of, train_again
-from fedrecplus.deploy.server import Deployment, begin, go_on, has_run, run_of
+from fedrecplus.deploy.server import Deployment, begin, go_on, has_run, most_persons, run_of
 from fedrecplus.deploy.wire import ItemCatalogue, is_secure, read_identities
 from fedrecplus.errors import UserError
 from fedrecplus.training import CONFIG, RunFolder
@@ -59,8 +59,9 @@ def run_command(
         typer.Option(min=0, help="Close a round at this many answers, of somewhat more nodes that are asked; 0: all."),
     ] = 0,
     persons_per_node: Annotated[
-        int, typer.Option(min=1, help="Most persons that one key may speak for in the run.")
-    ] = Deployment.clients_per_node,
+        int | None,
+        typer.Option(min=1, help="Most persons that a key may speak for. Default: 1 in secure sums, else 100,000."),
+    ] = None,
     learn_bound: Annotated[
         float,
         typer.Option(
@@ -123,8 +124,9 @@ def run_command(
             chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
         chosen = _with_devices(chosen, nodes)
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
+        persons = persons_per_node or most_persons(chosen)
         deployment = Deployment(
-            nodes, quorum, deadline, clients_per_node=persons_per_node, learned_bound=learn_bound, cohort=cohort,
+            nodes, quorum, deadline, clients_per_node=persons, learned_bound=learn_bound, cohort=cohort,
             identities=keys, rounds=rounds_in_all, growth=growth,
         )  # fmt: skip
         if every is not None:

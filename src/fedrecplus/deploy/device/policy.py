@@ -96,6 +96,8 @@ class Policy(msgspec.Struct, frozen=True):
             return
         if is_secure(config) and catalogue.tells_participants:  # however they were added up
             raise Refusal("policy", "exact figures of the participants beside secure sums tell what the sums hide")
+        if is_secure(config) and ring.weights == "sent" and ring.counts_raters(all_items=config.model.ALL_ITEMS):
+            raise Refusal("policy", "channel.weights=sent: each sum would count exactly who in it rated what")
         if not config.shows_rows:
             return
         allow = "`fedrecplus device policy --allow-bare` would let it"

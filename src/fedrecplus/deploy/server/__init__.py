@@ -25,10 +25,10 @@ from fedrecplus.deploy.server.lease import Lease, LeaseLost
 from fedrecplus.deploy.server.published import ModelOnServer, PublishedModels
 from fedrecplus.deploy.server.rounds import serve
 from fedrecplus.deploy.server.stored_run import CoordinatedRun, StoredRun
-from fedrecplus.deploy.server.terms import Deployment
+from fedrecplus.deploy.server.terms import Deployment, most_persons
 
 __all__ = [
     "CoordinatedRun", "Database", "Deployment", "Lease", "LeaseLost", "Link", "ModelOnServer", "PublishedModels",
-    "RunFigures", "StoredRun", "begin", "export", "figures_of", "go_on", "has_run", "journal_of",
+    "RunFigures", "StoredRun", "begin", "export", "figures_of", "go_on", "has_run", "journal_of", "most_persons",
     "run_of", "serve",
 ]  # fmt: skip

@@ -39,6 +39,7 @@ from fedrecplus.deploy.wire import (
     is_possible,
     longest_message,
     mask_context,
+    persons_bound,
     sum_terms,
 )
 from fedrecplus.deploy.wire.questions import told_bytes
@@ -223,8 +224,10 @@ class SecureRound:
 
         def take(node: int, packet: Packet) -> None:
             message, count = decode_stage_reply(packet, due, most), packet.facts.get("persons")
-            if not isinstance(count, int) or not 1 <= count <= 2 * self.desk.deployment.clients_per_node:
-                raise Refusal("out-of-range", "persons")
+            most_persons = persons_bound(self.desk.deployment.clients_per_node)
+            if not isinstance(count, int) or not 1 <= count <= most_persons:
+                said = f"{str(count)[:20]} persons, at most {most_persons} are allowed (deploy run --persons-per-node)"
+                raise Refusal("out-of-range", said)
             try:
                 number = unpack(Advertisement, message, session).number
             except Refused as refused:

@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from fedrecplus.config import Config, check, from_tables, refuse_outside
+from fedrecplus.config import Config, check, from_tables, preset, presets, refuse_outside
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Refusal
 from fedrecplus.deploy.wire.settings import fixed_settings
@@ -124,9 +124,9 @@ class Task(msgspec.Struct, frozen=True, dict=True):
         try:
             config = self.config(allowed_rules)
         except UserError as error:
-            return [f"task {self.digest[:16]}: {error.problem}"]
+            return [f"task {self.digest[:16]}: {' '.join(error.problem.split())}"]
         return [
-            f"task {self.digest[:16]}: the model {config.algorithm} in {self.rounds} rounds at most, "
+            f"task {self.digest[:16]}: the model {_model_of(config)} in {self.rounds} rounds at most, "
             f"{self.size} items ({self.items[:16]})"
             + (f", and up to {self.most_items - self.size} that come later" if self.growth else ""),
             *_way_of(config, config.model.columns),
@@ -152,6 +152,12 @@ def _check_added(catalogue: ItemCatalogue, size: int) -> None:
             raise Refusal("task", f"an added item whose {name} is beyond that of all before")
 
 
+def _model_of(config: Config) -> str:
+    """A preset's name where the model is that preset's: what a server calls it is text of its own."""
+    named = config.algorithm in presets() and preset(config.algorithm).model.rule == config.model.rule
+    return config.algorithm if named else f"of model.rule={config.model.rule}, which is no preset's,"
+
+
 def _way_of(config: Config, columns: int) -> list[str]:
     """How uploads leave."""
     ring = config.channel.settings
@@ -161,6 +167,11 @@ def _way_of(config: Config, columns: int) -> list[str]:
         f"  the server sees sums over people: {columns} numbers of each item's row, none of yours beyond "
         f"{ring.bound:g}; rows that fewer than {ring.fewest_contributors} are expected to have rated are left out"
     ]
+    if beside := config.model.statistic_size:
+        lines.append(f"  and {beside} numbers beside the rows, none of yours beyond {ring.statistic_bound:g}")
+    if ring.counts_raters(all_items=config.model.ALL_ITEMS):
+        lines.append("  sums COUNT exactly how many in them rated each item: two of them tell what a newcomer rated")
+    lines.append("  sums are no secret: everybody who takes part is told them, and whoever reaches the server may ask")
     if config.shows_rows:
         ratio = config.pseudo_items.ratio
         lines.append(f"  the server SEES which rows you send: items you rated, and {ratio:g} others for each of them")
@@ -180,6 +191,7 @@ def _noise_of(config: Config) -> list[str]:
         budget, shared = config.privacy.settings, ""
         if isinstance(config.privacy, Distributed):
             shared = f", shared by {config.privacy.settings.devices or 'as many as the server says'} devices"
+            shared += f", of which {config.privacy.settings.honest:.0%} must add theirs"
         by = f"noise ({config.privacy.rule})"
         if not config.privacy.NOISE_ON_DEVICES:
             by = "noise that the SERVER adds, so that nothing bounds what it sees itself; against others"

@@ -60,6 +60,10 @@ class RingSettings(Settings):
     ] = 6
     least_cohort: Annotated[int, number(2, 10**6, "no sum of fewer clients than this")] = 10
 
+    def counts_raters(self, *, all_items: bool) -> bool:
+        """Whether Σw of a row says how many in the sum rated it; not where everybody uploads rows of all items."""
+        return not all_items and (self.weights == "sent" or self.rows != "whole")
+
 
 def check_ring(config: Any) -> None:
     """Refuse rings that there are not, and vectors that don't fit a model which uploads rows of all items."""
