@@ -133,13 +133,15 @@ def test_a_line_above_the_table_is_told_apart_from_broken_lines(write: Write) ->
         assert "remove the first line" in refusal(write("# exported in 2024\n" + GOOD), **options).remedy
     assert "remove the first line" not in refusal(write(GOOD + "3,3\n")).remedy
     comma = refusal(write("ratings, as of May\nuserId,movieId,rating\n1,2,3\n"))
-    assert "remove the first line" in comma.remedy
+    assert "remove the lines above" in comma.remedy
     assert "'userId,movieId,rating'" in comma.problem
 
 
 def test_of_many_columns_a_few_are_named(write: Write) -> None:
     table = "user," + ",".join(f"i{item}" for item in range(1000)) + "\n" + "5," * 1000 + "5\n"
-    assert refusal(write(table)).remedy.endswith("'i18' and 981 more")
+    remedy = refusal(write(table)).remedy
+    assert "'i18' and 981 more" in remedy
+    assert "i19" not in remedy
 
 
 def test_lines_are_counted_without_header_and_in_packed_files_too(write: Write) -> None:

@@ -228,9 +228,13 @@ def test_parameters_are_settings() -> None:
         (lambda: fr.FedRec().predict(X), "isn't fitted"),
         (lambda: short().fit(X, Y[:-1]), "a rating for each pair"),
         (lambda: short().fit([1, 2, 3], [1, 2, 3]), "a row of user and item"),
+        (lambda: short().fit(X, ["good", *Y[1:]]), "row 1: rating 'good' is not a number"),
         (lambda: short().fit(FRAME.rename({"user": "a", "item": "b"}), Y), "name them user and item"),
         (lambda: short().fit(FRAME).recommend(["nobody"]), "unknown client 'nobody'"),
         (lambda: short().fit(FRAME).recommend([3], n=0), "at least one"),
+        (lambda: short().fit(FRAME).recommend([3], n=2.5), "a list of 2.5 items is none"),
+        (lambda: short().fit(FRAME).fold_in([7, 8]), "no ratings of items"),
+        (lambda: short().fit(FRAME).save(__file__), "is a file"),
         (lambda: short().fit(FRAME).similar_items("nothing"), "unknown item 'nothing'"),
     ],
 )

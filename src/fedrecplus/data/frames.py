@@ -70,6 +70,14 @@ def _ids(column: np.ndarray[Any, Any]) -> Any:
     return column.tolist()
 
 
+def with_index(frame: Any) -> Any:
+    """A frame of pandas with named levels of its index among its columns, where ids are after ``groupby``."""
+    if not nw.dependencies.is_pandas_like_dataframe(frame):
+        return frame
+    names = [name for name in frame.index.names if name is not None]
+    return frame.reset_index() if names and not set(names) & set(frame.columns) else frame
+
+
 def as_polars(frame: Any, name: str) -> pl.DataFrame:
     """A frame of any library as one of polars; what pandas calls NaN is missing."""
     known = _known(frame)

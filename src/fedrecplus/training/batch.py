@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.errors import UserError
 from fedrecplus.training.evaluation import Fallback, Predictor, client_means
-from fedrecplus.training.lists import ListOptions, columns_of
+from fedrecplus.training.lists import ListOptions, check_length, columns_of
 from fedrecplus.training.ranking import top
 from fedrecplus.training.recommender import Recommender, numbers_of, places_among
 
@@ -60,8 +59,7 @@ def similar_items(recommender: Recommender, item: Any, n: int = 10) -> dict[str,
 
     After: Sarwar et al. 2001, cosine similarity, of factors instead of ratings.
     """
-    if n < 1:
-        raise UserError(f"a list of {n} items is none", "ask for at least one")
+    check_length(n)
     model = recommender.model
     number = int(numbers_of(model.item_ids, [item], "item")[0])
     V = model.V.astype(np.float64)

@@ -26,6 +26,7 @@ from fedrecplus.data import (
 )
 from fedrecplus.data.files import pair_columns, ratings_of_frame
 from fedrecplus.errors import DataWarning, NotFittedError, UserError, unknown_name
+from fedrecplus.files import check_writable
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, choose
@@ -232,8 +233,10 @@ class FedRec:
 
         One that isn't there yet is made for its owner alone.
         """
+        recommender = self._fitted()
+        check_writable(Path(folder))
         Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._fitted().save(folder)
+        recommender.save(folder)
 
     @classmethod
     def load(cls, folder: str | Path, allow: Collection[str] = ()) -> FedRec:
@@ -306,7 +309,7 @@ class FedRec:
 
     def _ratings_of_pairs(self, X: Any, y: Any) -> Ratings:
         users, items = self._pairs(X)
-        values = np.asarray(y, dtype=np.float64).tolist()
+        values = _numbers_or_text(y)
         if len(values) != len(users):
             raise UserError(f"X has {len(users)} pairs and y {len(values)} ratings", "give a rating for each pair")
         frame = pl.DataFrame({"user": users, "item": items, "rating": values}, strict=False)
@@ -325,3 +328,11 @@ class FedRec:
                 raise UserError(f"X has the shape {array.shape}", "give a row of user and item for each pair")
             frame = pl.DataFrame({"user": array[:, 0].tolist(), "item": array[:, 1].tolist()}, strict=False)
         return pair_columns(frame, self._options(None))
+
+
+def _numbers_or_text(y: Any) -> list[Any]:
+    """Ratings as numbers; where some are none, as the text that an error will show."""
+    try:
+        return np.asarray(y, dtype=np.float64).reshape(-1).tolist()
+    except (TypeError, ValueError):
+        return [str(value) for value in y]

@@ -122,8 +122,7 @@ class ListOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "session", tuple(self.session))
-        if self.n < 1:
-            raise UserError(f"a list of {self.n} items is none", "ask for at least one")
+        check_length(self.n)
         if self.by not in RANKED_BY:
             raise unknown_name("way to rank", self.by, RANKED_BY)
         if self.by == "rating" and (self.after is not None or self.session):
@@ -132,6 +131,12 @@ class ListOptions:
             raise UserError("after and session exclude each other", "add the item to the session, as its last")
         if not 0.0 <= self.explore <= 1.0:
             raise UserError(f"explore is {self.explore:g}", "give a number from 0 (the best items) to 1 (diverse ones)")
+
+
+def check_length(n: Any) -> None:
+    """Refuse what is no number of items."""
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise UserError(f"a list of {n} items is none", "ask for a whole number of them, at least one")
 
 
 def diversified(scores: Array, model: SharedModel, n: int, explore: float) -> Items:

@@ -199,7 +199,10 @@ class Recommender:
 
     def fold_in(self, ratings: Mapping[Any, float] | Iterable[tuple[Any, float]]) -> Person:
         """A newcomer with these ratings (item id → rating, the latest last): weights in closed form, on the device."""
-        model, ratings = self.model, dict(ratings)
+        try:
+            model, ratings = self.model, dict(ratings)
+        except (TypeError, ValueError):
+            raise UserError("these are no ratings of items", "give item → rating, such as fold_in({50: 5})") from None
         values = np.array(list(ratings.values()), dtype=np.float64)
         if not model.scale.holds(values).all():
             raise UserError(f"ratings {values.tolist()} are not all on the scale {model.scale}", "rate on the scale")

@@ -14,7 +14,7 @@ from fedrecplus.errors import DataWarning, UserError, unknown_name
 _NAMES = {
     "user": "userid user uid username reviewerid customerid customer clientid client memberid member visitorid "
     "profileid userindex useridx accountid account reviewer listenerid listener readerid reader personid person "
-    "viewerid viewer playerid player username",
+    "viewerid viewer playerid player username email useremail customeremail emailaddress",
     "item": "itemid item iid movieid movie bookid isbn book productid product parentasin asin articleid article "
     "trackid track songid song albumid artistid artist businessid gameid game animeid jokeid recipeid beerid hotelid "
     "courseid showid filmid film contentid restaurantid placeid venueid poiid locationid mangaid stockcode sku "
@@ -42,6 +42,9 @@ _ORDER = {
 """the columns of files without a header, as in MovieLens' own"""
 _MOST_NAMED = 20
 """columns that an error names"""
+_WIDE = 8
+"""columns from which a table may have one for each item"""
+_MELT = "if it has a column for each item, make a line of user, item and rating of each cell first (melt, in a frame)"
 Positions = dict[str, int]
 """role → position, from 0"""
 
@@ -76,6 +79,8 @@ def rating_columns(names: Sequence[str], header: bool, options: FileOptions, sou
     There is no rating in a file of two columns, in one of user, item, time and what describes items, or where the user
     says so: each line then says that a user chose an item.
     """
+    if not header and len(names) > _WIDE and not options.columns:
+        raise UserError(f"{source}: {len(names)} columns and no header", f"{_which('user', names, header)}; {_MELT}")
     positions = {role: _position(role, names, header, options, source) for role in ("user", "item")}
     unrated = _is_unrated(names, header, options, positions)
     if not unrated:
@@ -143,6 +148,8 @@ def _position(role: str, names: Sequence[str], header: bool, options: FileOption
         return _given_position(given, names, header, source)
     usual = _usual_positions(names, role)
     position = (usual[0] if usual else None) if header else OF_RATINGS.index(role)
+    if position is None and len(names) == 1:
+        raise UserError(f"{source}: a single column, {names[0][:60]!r}", "give the separator with --separator")
     if position is None:
         raise UserError(f"{source}: no column has a usual name for the {role}", _which(role, names, header))
     if position >= len(names):
@@ -199,6 +206,7 @@ def _which(role: str, names: Sequence[str], header: bool) -> str:
     if header:
         present = f"the columns are {', '.join(map(repr, names[:_MOST_NAMED]))}"
         present += f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    present += f"; {_MELT}" if header and len(names) > _WIDE else ""
     none = f"; --rating-column={NO_RATING} where each line is a like, click or purchase, or counts them"
     return f"say which it is: --{role}-column NAME-OR-NUMBER{none if role == 'rating' else ''}; {present}"
 

@@ -33,8 +33,9 @@ class FileOptions:
     scale: Scale | str | None = None
     """the rating scale, or how it is written: ``low:high:step``"""
     duplicates: str = "error"
-    """what to do where a user rated an item more than once: ``error`` refuses the file, ``last`` keeps the rating
-    furthest down in the file, ``mean`` takes the mean, rounded to the nearest level of the scale (halves up)"""
+    """what to do where a user rated an item more than once: ``error`` refuses the file, ``last`` keeps the latest
+    rating or, without times, the one furthest down in the file, ``mean`` takes the mean, rounded to the nearest level
+    of the scale (halves up)"""
     timestamp: str | int | None = None
     """the column of times: numbers, or dates such as 2024-05-31 or 2024-05-31 12:00:00"""
     fold: str | int | None = None

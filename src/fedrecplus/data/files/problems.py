@@ -19,11 +19,12 @@ from fedrecplus.errors import DataWarning, UserError
 MOST_NAMED = 20
 """rows that an error names"""
 AGAIN = "a user and an item that were rated before"
-_YES_AND_NO = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+_YES_AND_NO = {"true": "1", "yes": "1", "false": "0", "no": "0", "t": "1", "y": "1", "f": "0", "n": "0"}
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
 _SURELY_THOUSANDS = r",.*,|,.*\.|^[+-]?\d{3}(\.|$)"
+_ROUNDED = r"^\s*\d([.,]\d+)?[eE]\+\d\d\s*$"
 _SENTINELS = tuple(sign * nines for nines in (9, 99, 999, 9999, 99999) for sign in (1.0, -1.0))
 _MANY = 0.25
 """this share of zeros, or this share of the highest number above half of all, is unlike ratings"""
@@ -84,6 +85,17 @@ def numbers_of(table: Table) -> tuple[NDArray[np.float64], bool]:
     if _are_likes(text):
         return text.str.to_lowercase().replace_strict(_YES_AND_NO).cast(pl.Float64).to_numpy(), True
     return _parsed(text).to_numpy(), False
+
+
+def question_ids(table: Table) -> None:
+    """Say where a spreadsheet has rounded long ids, as it does with ISBNs: different ones look the same then."""
+    for role in ("user", "item"):
+        ids = table.columns[role]
+        rounded = ids.filter(ids.str.contains(_ROUNDED))
+        if len(rounded):
+            text = f"{table.source}: {rounded[0].strip()!r} {table.named(role)} looks like an id that a spreadsheet "
+            text += f"rounded, as {len(rounded) - 1:,} more do: different ones became one. Save that column as text"
+            warnings.warn(text, DataWarning, stacklevel=2)
 
 
 def question_sentinels(table: Table, values: NDArray[np.float64]) -> None:

@@ -18,6 +18,7 @@ from fedrecplus.data.files.problems import (
     AGAIN,
     BadRow,
     numbers_of,
+    question_ids,
     question_meaning,
     question_sentinels,
     ragged,
@@ -26,7 +27,7 @@ from fedrecplus.data.files.problems import (
 )
 from fedrecplus.data.files.scale_inference import infer_scale
 from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table, table_of_frame
-from fedrecplus.data.frames import as_polars
+from fedrecplus.data.frames import as_polars, with_index
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import LIKES, Scale
 from fedrecplus.errors import UserError
@@ -48,7 +49,8 @@ def ratings_of_frame(
     """The ratings in a frame, checked as those of a file are; ``items`` is a frame or a file of items."""
     of_items = _items_table(items, options)
     # titles, genres and years are looked for in one of the two tables
-    table = table_of_frame(as_polars(frame, name), name, options if of_items is None else replace(options, items=name))
+    of_ratings = options if of_items is None else replace(options, items=name)
+    table = table_of_frame(as_polars(with_index(frame), name), name, of_ratings)
     return checked_ratings(table, name, options, of_items, few=few)
 
 
@@ -70,6 +72,7 @@ def checked_ratings(
 ) -> Ratings:
     """The ratings in a table, or an error that says on which line what is wrong."""
     table = without_problems(table, options)
+    question_ids(table)
     client_ids, clients = _numbered(table, "user", few)
     item_ids, items = _numbered(table, "item", few)
     rated = "rating" in table.columns
@@ -84,11 +87,14 @@ def checked_ratings(
     catalogue = catalogue_of(table if items_table is None else items_table, item_ids, options)
     cell = clients.astype(np.int64) * len(item_ids) + items
     order = np.argsort(cell, kind="stable")  # stable: duplicates stay in the file's order
-    cell, values = cell[order], values[order]
+    cell, given, values = cell[order], values, values[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     if len(starts) < len(cell):
         if options.duplicates == "error" and rated:  # who clicks twice says nothing new
             raise _duplicates(table, order, cell)
+        if timestamps is not None:  # the last is the latest; of the same time, the one furthest down
+            order = order[np.lexsort((timestamps[order], cell))]
+            values = given[order]
         ends = np.append(starts[1:], len(cell))
         last = options.duplicates != "mean"
         values = values[ends - 1] if last else np.add.reduceat(values, starts) / (ends - starts)

@@ -33,6 +33,9 @@ _WHOLE_FLOATS = 2.0**53
 _NOWHERE = "\x1e"  # as a separator, it lets polars read whole lines
 _SAID = re.compile(rb'^\s*"?sep=(.)"?\s*?(?=\r?\n)')
 """how Excel notes the separator in the first line"""
+_MOST_ABOVE = 20
+"""lines in which the names of columns are looked for, where the first has none"""
+_WHOLE = r"^-?\d+\.0$"
 _JSON = re.compile(rb"\s*(\{|\[\s*[\[{])")
 
 
@@ -115,19 +118,29 @@ def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = 
         raise UserError(f"{source} has a header and no {kind.line}s", f"give a file with a {kind.line} per line")
     lines = frame["line"]
     names = {role: repr(first[at]) if header else str(at + 1) for role, at in columns.items()}
-    series = {role: frame[role] for role in columns}
+    series = {role: _whole_ids(frame[role]) if role in ("user", "item") else frame[role] for role in columns}
     return Table(source, series, lambda row: f"{source}, line {lines[row]}", names, faults)
 
 
+def _whole_ids(ids: pl.Series) -> pl.Series:
+    """12.0 as 12 where all ids are like that or missing: so pandas writes whole numbers if one is missing."""
+    plain = ids.str.strip_chars()
+    whole = (plain.str.contains(_WHOLE) | (plain == "")).all()
+    return plain.str.strip_suffix(".0") if whole else ids
+
+
 def _line_above(data: bytes, source: str, options: FileOptions, kind: FileKind) -> UserError | None:
-    """Where the second line names the columns, the first is a title or a comment."""
-    second = data.lstrip(b"\r\n").partition(b"\n")[2].partition(b"\n")[0].decode().strip()
-    names = [name.strip(' "') for name in second.split(options.given_separator or _sniffed(second))]
-    try:
-        kind.find(names, True, options, source)
-    except UserError:
-        return None
-    return UserError(f"{source}: the columns are named in the second line, {second[:60]!r}", "remove the first line")
+    """Where a later line names the columns, those above it are a title or comments."""
+    lines = data.lstrip(b"\r\n").split(b"\n", _MOST_ABOVE)[1:_MOST_ABOVE]
+    for number, line in enumerate((line.decode().strip() for line in lines), 2):
+        names = [name.strip(' "') for name in line.split(options.given_separator or _sniffed(line))]
+        try:
+            kind.find(names, True, options, source)
+        except UserError:
+            continue
+        problem = f"{source}: the columns are named in line {number}, {line[:60]!r}"
+        return UserError(problem, "remove the lines above it")
+    return None
 
 
 def _ragged(records: pl.LazyFrame, widths: pl.Series, columns: int) -> dict[int, str]:
@@ -188,13 +201,17 @@ def _json_frame(data: bytes, source: str) -> pl.DataFrame:
     """An object per line, as reviews are often given away, or an array of objects."""
     whole = data.lstrip().startswith(b"[")
     try:
-        if whole:
-            return pl.read_json(data, infer_schema_length=None)
-        return pl.read_ndjson(data, infer_schema_length=None)
+        frame = (pl.read_json if whole else pl.read_ndjson)(data, infer_schema_length=None)
     except pl.exceptions.PolarsError:
         line, reason = _no_json(data, whole)
         remedy = 'write an object per line, such as {"user": "ann", "item": 7, "rating": 4}, or an array of objects'
         raise UserError(f"{source}, line {line}: {reason}", remedy) from None
+    if len(frame) == 1 and any(kind.is_nested() for kind in frame.dtypes):
+        raise UserError(
+            f"{source} is a single JSON object that holds lists or objects",
+            "write an object per rating: frame.to_json(file, orient='records') with pandas",
+        )
+    return frame
 
 
 def _no_json(data: bytes, whole: bool) -> tuple[int, str]:
@@ -202,10 +219,20 @@ def _no_json(data: bytes, whole: bool) -> tuple[int, str]:
     texts = [(1, data)] if whole else enumerate(data.split(b"\n"), 1)
     for line, text in texts:
         try:
-            json.loads(text if text.strip() else b"{}")
+            json.loads(text if text.strip() else b"{}", parse_constant=_refuse_constant)
         except json.JSONDecodeError as error:
             return line + error.lineno - 1, f"no JSON: {error.msg}"
+        except _Constant as constant:
+            return line, f"{constant} is no JSON; write null, or leave the object out"
     return 1, "JSON that is no table: fields with the same name hold different things"
+
+
+class _Constant(Exception):
+    """NaN or Infinity, which Python writes and reads and nobody else."""
+
+
+def _refuse_constant(name: str) -> None:
+    raise _Constant(name)
 
 
 def _excel_frame(data: bytes, source: str) -> pl.DataFrame:
@@ -271,6 +298,8 @@ def _textual(column: pl.Series, source: str, role: str) -> pl.Series:
         return pl.Series(column.name, [None if value is None else str(value) for value in column])
     if column.dtype.is_nested():
         raise UserError(f"{source}: column {column.name!r} holds {column.dtype}", "give a column of single values")
+    if column.dtype.is_float() and role != "rating":
+        column = column.fill_nan(None)  # it would be beyond all numbers
     if column.dtype.is_float() and role != "rating" and (column.abs() >= _WHOLE_FLOATS).any():
         raise UserError(
             f"{source}: column {column.name!r} holds decimal numbers beyond 2^53, which tell no neighbours apart",
