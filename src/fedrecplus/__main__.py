@@ -1,6 +1,17 @@
-"""``python -m fedrecplus``."""
+"""The command ``fedrecplus``, and ``python -m fedrecplus``."""
 
-from fedrecplus.cli import run
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is still being imported needs no traceback either."""
+    try:
+        from fedrecplus.cli import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
-    run()
+    main()

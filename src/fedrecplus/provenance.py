@@ -77,6 +77,6 @@ def commit() -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
-        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
+        ["git", "--no-optional-locks", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
     )
     return done.stdout.strip()

@@ -119,3 +119,36 @@ def test_two_processes_give_the_same_bits_and_an_error_has_no_traceback(here: Pa
     assert refused.returncode == 2
     assert told.startswith("error: ")
     assert "Traceback" not in told
+
+
+def test_ctrl_c_before_the_first_round_is_answered_in_a_word() -> None:
+    interrupting = f"""
+import os, signal
+import fedrecplus.training
+def choose(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+    signal.pause()
+fedrecplus.training.choose = choose
+signal.signal(signal.SIGINT, signal.default_int_handler)
+{COMMAND}"""
+    process = start("train", "--dataset", "synthetic:clients=20,items=20,ratings_per_client=5", code=interrupting)
+    assert process.communicate(timeout=120)[1] == "stopped\n"
+    assert process.returncode == 130
+
+
+def test_ctrl_c_while_the_command_is_imported_leaves_no_traceback() -> None:
+    interrupted = """
+import os, signal, sys
+class Import:
+    def find_spec(self, name, *_):
+        if name == "fedrecplus.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+sys.meta_path.insert(0, Import())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from fedrecplus.__main__ import main
+main()
+"""
+    process = start(code=interrupted)
+    assert process.communicate(timeout=120)[1] == ""
+    assert process.returncode == 130

@@ -166,7 +166,7 @@ def _notes_on_stderr() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, DataWarning | EngineWarning):
-                click.echo(f"note: {message}", err=True)
+                click.echo(f"note: {printable(str(message))}", err=True)
             else:
                 plain(message, category, *place, **more)
 
@@ -179,6 +179,8 @@ def exit_code_of(arguments: list[str]) -> int:
     try:
         with _notes_on_stderr():
             code = app(arguments, prog_name="fedrecplus", standalone_mode=False)
+        if code == INTERRUPTED:  # Typer's own answer to Ctrl-C, which says nothing
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except UserError as error:
         click.echo(f"error: {printable(error.for_shell)}", err=True)
