@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,17 @@ def test_a_checkout_says_its_commit_and_whether_files_differ(tmp_path: Path) -> 
     assert asked(source) == known
     (source / "fedrecplus" / "new_rule.py").write_text("x = 1\n")
     assert asked(source) == f"{known} with changes"
+
+
+def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path: Path) -> None:
+    source = copy_of_the_package(tmp_path / "src")
+    git(tmp_path, "init", "--quiet", ".")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "ours")
+    os.utime(source / "fedrecplus" / "lazy.py", (1, 1))  # git would note that it is the same all the same
+    before = (tmp_path / ".git" / "index").read_bytes()
+    asked(source)
+    assert (tmp_path / ".git" / "index").read_bytes() == before
 
 
 def test_what_is_known_at_the_end_is_for_json() -> None:

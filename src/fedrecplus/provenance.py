@@ -76,7 +76,6 @@ def commit() -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "--no-optional-locks", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
-    )
+    asking = ["git", "--no-optional-locks", "-C", str(folder), *arguments]  # a lock would outlive us if we are killed
+    done = subprocess.run(asking, capture_output=True, text=True, check=True, timeout=10)
     return done.stdout.strip()
