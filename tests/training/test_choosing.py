@@ -80,6 +80,15 @@ def test_clicks_with_something_to_learn_take_factors_and_lists_beat_popularity()
     assert fr.train(training, test, choice.config).ranking["ndcg@10"] > ndcg_of_popular(training, test, 4.0)
 
 
+def test_sizes_of_clicks_have_the_columns_of_ratings_nearly_all_of_choices() -> None:
+    for ratings in (tastes(clients=400), tastes(clients=1000)):  # 160 and 400 ratings an item
+        (wide,) = _wider(fr.preset("fedrec+secure"), ratings)
+        chosen = choose(clicks(ratings), validate=False).config
+        (wide_of_clicks,) = _wider(chosen, clicks(ratings))
+        assert (chosen.model.settings.factors, wide_of_clicks.model.settings.factors) == (4, 4)
+        assert (chosen.model.columns, wide_of_clicks.model.columns) == (36, wide.model.columns)
+
+
 @pytest.mark.parametrize("frame", [tastes(clients=4), clicks(tastes(clients=3))], ids=["ratings", "clicks"])
 def test_few_people_get_means_and_are_told(frame: Ratings) -> None:
     with pytest.warns(DataWarning, match="too few"):

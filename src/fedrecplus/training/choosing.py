@@ -43,6 +43,11 @@ _WIDEST, _CATALOGUE = "model.interaction_factors=128", range(1000, 4097)
 of fewer most of a square table. They aren't tried: that would take more time than all else"""
 LARGE = ("model.factors=40", "model.interaction_factors=64", "server.rounds=25")
 """where many rated an item, more of V can be learnt, too"""
+CHOICES = ("model.factors=4", "model.interaction_factors=32", "model.interaction_item_ridge=0.5")
+"""clicks say nothing that V could learn, so nearly all columns are W's; and there every choice counts as a hit, the
+rare ones too, of which freer rows know more"""
+LARGE_CHOICES = ("model.interaction_factors=100", "server.rounds=25")
+"""the large size of clicks, with as many columns as that of ratings"""
 _MANY = 300.0
 """ratings of an item, averaged over ratings, from which data are large"""
 _SHARE = 0.1
@@ -123,6 +128,7 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     """
     people = _people(ratings)
     secure, plain = (assign(preset(name), [f"seed={seed}"]) for name in (RATINGS, FALLBACK))
+    secure = assign(secure, list(CHOICES)) if ratings.likes_alone else secure
     fitted, held_out = _cut(ratings, seed, how)
     if min(people, _people(fitted)) < plain.channel.least_cohort:
         clear = assign(with_channel(plain, "clear"), ["statistics.source=participants"])
@@ -181,7 +187,9 @@ def _widened(choice: Choice, suited: Config, ratings: Ratings) -> Choice:
 def _second_size(ratings: Ratings) -> tuple[str, ...]:
     """By n̂ = Σn²/Σn, how many ratings the item behind a rating has on average."""
     counts = ratings.item_counts().astype(np.float64)
-    return LARGE if counts @ counts >= _MANY * counts.sum() else SPARSE
+    if counts @ counts < _MANY * counts.sum():
+        return SPARSE
+    return LARGE_CHOICES if ratings.likes_alone else LARGE
 
 
 def _people(ratings: Ratings) -> int:
