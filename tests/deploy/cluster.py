@@ -79,7 +79,7 @@ class Cluster:
         for child in (self.coordinator, *self.workers):
             self.keep(child)
         try:
-            self.server.wait_until_up()
+            wait_until(self.server.is_up)
         except BaseException:
             self.__exit__()
             raise

@@ -124,6 +124,13 @@ def test_facts_are_looked_at_first(answer: Callable[[], Packet], kind: str, blam
         assert "; this side runs fedrecplus" in str(refusal.value), "both versions are named"
 
 
+def test_what_another_side_says_begins_no_line_of_a_log_and_moves_no_cursor() -> None:
+    with pytest.raises(Refusal) as refusal:
+        decode_reply(_other_fact("version", "9\nINFO round 7: all is well\x1b[2J")(), EXPECTED)
+    assert "round 7: all is well" in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
 def test_any_change_of_a_byte_is_taken_or_refused_but_never_a_fault() -> None:
     dice = np.random.default_rng(0)
     for _ in range(300):

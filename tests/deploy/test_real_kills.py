@@ -120,11 +120,11 @@ def test_a_killed_command_leaves_no_process_and_no_port_behind(tmp_path: Path, s
     try:
         wait_until(lambda: len(children_of(first.process.pid)) == 2)
         if not soon:
-            ServerHome.load(home).wait_until_up()
+            wait_until(ServerHome.load(home).is_up)
         left = children_of(first.process.pid)
         kill(first)
         again.start()
-        ServerHome.load(home).wait_until_up()
+        wait_until(ServerHome.load(home).is_up)
         wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in left))
     finally:
         for child in (first, again):

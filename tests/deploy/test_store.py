@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -150,6 +151,21 @@ def test_damage_and_strangers_are_errors_in_words(tmp_path: Path, path: Path) ->
     path.write_bytes(b"no database at all, but long enough to be taken for one" * 100)
     with pytest.raises(UserError, match="damaged"), Store.open(path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [(99, r"made by fedrecplus 9\.9(.|\n)*upgrade fedrecplus"), (1, "take the fedrecplus that made it"),
+     (0, "no store of fedrecplus")],
+)  # fmt: skip
+def test_a_store_of_another_version_is_refused_and_left_alone(path: Path, layout: int, said: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE facts SET value = '9.9' WHERE name = 'made_by'")
+        raw.execute(f"PRAGMA user_version = {layout}")
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=said), Store.open(path):
+        pass
+    assert path.read_bytes() == before
 
 
 def test_forgetting_clears_the_log_of_a_writer_that_was_killed(path: Path) -> None:

@@ -101,13 +101,12 @@ class TakingPart:
 
     device: NodeHome
     ca: Path | None
-    connection: dict[str, Any]
-    figures: NodeMetrics | None
+    options: dict[str, Any]
 
     def node(self, address: str, longest_pause: float) -> Node:
         """The node, ready to connect, with its log in the terminal."""
-        options: dict[str, Any] = {**self.connection, "metrics": self.figures, "answer_step": _ANSWER_STEP}
-        node = prepare(self.device.path, address, self.ca, longest_pause=longest_pause, **options)
+        more: dict[str, Any] = {"longest_pause": longest_pause, "answer_step": _ANSWER_STEP}
+        node = prepare(self.device.path, address, self.ca, **self.options, **more)
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         return node
 
@@ -152,7 +151,7 @@ def taking_part(
         allow_weaker(store, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
     device.make_key()
     figures = None if metrics is None else NodeMetrics(metrics, device.store)
-    return TakingPart(device, ca, {"insecure": insecure, "share_error": share_error}, figures)
+    return TakingPart(device, ca, {"insecure": insecure, "share_error": share_error, "metrics": figures})
 
 
 @node_app.command()
@@ -175,7 +174,7 @@ def stay(part: TakingPart, address: str, poll: float = 30.0) -> None:
     with Store.open(part.device.store) as store:
         show_tasks(store)
     say(f"joining {address} with the ratings in {part.device.store}")
-    run(part.device.path, node, metrics=part.figures)
+    run(part.device.path, node)
 
 
 @node_app.command()
@@ -199,7 +198,7 @@ def once(
       fedrecplus node once fed.example.org:9092 --ca ca.crt --back-in 900
     """
     node = part.node(address, longest_pause=5.0)
-    run(part.device.path, node, wait=wait, back_in=back_in, metrics=part.figures)
+    run(part.device.path, node, wait=wait, back_in=back_in)
     say(f"answered {node.answered} messages")
     if node.in_trouble:
         raise typer.Exit(1)

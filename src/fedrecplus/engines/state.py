@@ -58,6 +58,12 @@ class SimulationState:
     server: ServerState
     private: PrivateState
 
+    @classmethod
+    def of_server(cls, server: ServerState) -> SimulationState:
+        """Of a server alone, whose clients keep their parts on their devices."""
+        nobody = PrivateState(np.zeros((0, 0)), np.zeros(0, bool), np.zeros(0, np.int32), np.zeros(0))
+        return cls(server, nobody)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it by name, for a checkpoint."""
         server = self.server

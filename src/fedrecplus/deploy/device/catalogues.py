@@ -7,7 +7,7 @@ import logging
 
 from fedrecplus.deploy.device.policy import load_policy
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request, one_line
 
 log = logging.getLogger("fedrecplus")
 _SHOWN = 5
@@ -34,7 +34,9 @@ def keep_catalogue(store: Store, catalogue: ItemCatalogue) -> None:
     if store.value("SELECT digest FROM catalogues WHERE digest = ?", catalogue.digest) is None:
         added = _added_items(store, catalogue)
         if added:
-            log.info("%s items were added to those of a model here: %s", len(added), ", ".join(added[:_SHOWN]))
+            log.info(
+                "%s items were added to those of a model here: %s", len(added), one_line(", ".join(added[:_SHOWN]))
+            )
         with store.changing():
             store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
             store.put("facts", [(f"added {catalogue.digest}", json.dumps(added))])
@@ -74,8 +76,9 @@ def delete_unused_catalogues(store: Store) -> None:
     for again is sent along again.
     """
     query = (
-        "SELECT catalogue FROM models WHERE LENGTH(V) > 0 UNION SELECT catalogue FROM shown UNION SELECT catalogue "
-        "FROM sums UNION SELECT digest FROM catalogues WHERE rowid = (SELECT MAX(rowid) FROM catalogues)"
+        "SELECT catalogue FROM models WHERE model IN (SELECT model FROM tables) UNION SELECT catalogue FROM shown "
+        "UNION SELECT catalogue FROM sums "
+        "UNION SELECT digest FROM catalogues WHERE rowid = (SELECT MAX(rowid) FROM catalogues)"
     )
     used = {digest for (digest,) in store.connection.execute(query)} | {load_policy(store).catalogue}
     for (digest,) in store.connection.execute("SELECT digest FROM catalogues").fetchall():

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from fedrecplus.deploy.device.sent import now
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.errors import UserError
 
@@ -29,10 +30,7 @@ class SeenTable(NamedTuple):
 
 def seen_tables(store: Store) -> list[SeenTable]:
     """All tables that are kept, newest first."""
-    query = (
-        "SELECT model, round, at FROM models WHERE LENGTH(V) > 0 UNION SELECT model, round, at FROM tables "
-        "ORDER BY at DESC, round DESC"
-    )
+    query = "SELECT model, round, at FROM tables ORDER BY at DESC, round DESC"
     return [SeenTable(*row) for row in store.connection.execute(query)]
 
 
@@ -73,38 +71,26 @@ def use_newest(store: Store) -> None:
 
 def table_of(store: Store, table: SeenTable) -> bytes:
     """A table's packet, as the store keeps it."""
-    one = "SELECT V FROM {} WHERE model = ? AND round = ?"
-    where = (table.model, table.round)
-    return bytes(store.value(f"{one.format('models')} UNION ALL {one.format('tables')}", *where, *where))
+    return bytes(store.value("SELECT V FROM tables WHERE model = ? AND round = ?", table.model, table.round))
 
 
-def keep_earlier(store: Store, model: str) -> None:
-    """Keep a model's table before the next one takes its place, within ``changing``; let others go."""
-    store.connection.execute(
-        "INSERT OR REPLACE INTO tables SELECT model, round, at, V FROM models WHERE model = ? AND LENGTH(V) > 0",
-        (model,),
-    )
+def keep_table(store: Store, model: str, round_number: int, V: bytes) -> None:
+    """Keep a model's newest table, within ``changing``; let earlier ones go, and what models of long ago take."""
+    store.put("tables", [(model, round_number, now(), V)])
     chosen = json.loads(store.fact(_CHOSEN) or "null")
     rows = store.connection.execute(
         "SELECT model, round, at FROM tables WHERE model = ? ORDER BY at DESC, rowid DESC", (model,)
     )
-    tables = [SeenTable(*row) for row in rows]
-    kept = worth_keeping([one.at for one in tables])
-    for one in tables:
+    earlier = [SeenTable(*row) for row in rows][1:]
+    kept = worth_keeping([one.at for one in earlier])
+    for one in earlier:
         if one.at not in kept and [one.model, one.round] != chosen:
             store.connection.execute("DELETE FROM tables WHERE model = ? AND round = ?", (one.model, one.round))
-
-
-def delete_old_models(store: Store) -> None:
-    """Free what models of long ago take, within ``changing``: their tables and last answers."""
-    chosen = json.loads(store.fact(_CHOSEN) or "null")
-    for place, (model,) in enumerate(
-        store.connection.execute("SELECT model FROM models ORDER BY at DESC, rowid DESC").fetchall()
-    ):
-        if place >= _MODELS and (chosen is None or chosen[0] != model):
-            store.connection.execute("UPDATE models SET V = x'' WHERE model = ?", (model,))
-            for table in ("tables", "answers"):
-                store.connection.execute(f"DELETE FROM {table} WHERE model = ?", (model,))
+    models = [other for (other,) in store.connection.execute("SELECT model FROM models ORDER BY at DESC, rowid DESC")]
+    for other in models[_MODELS:]:
+        if chosen is None or chosen[0] != other:
+            for table in ("tables", "answers", "states"):
+                store.connection.execute(f"DELETE FROM {table} WHERE model = ?", (other,))
 
 
 def worth_keeping(times: Sequence[str]) -> set[str]:

@@ -25,7 +25,7 @@ from fedrecplus.deploy.device.catalogues import (
 from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.log import check_log, keep_log
 from fedrecplus.deploy.device.missed import Past
-from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
+from fedrecplus.deploy.device.models import keep_table
 from fedrecplus.deploy.device.policy import is_paused, load_policy, pin_first
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
@@ -319,11 +319,10 @@ def save_round(
         for person, rows in shown.items():
             save_shown(store, person, rows)
         pin_first(store, request.catalogue)
-        keep_earlier(store, model)
         fixed = (wire.fixed_settings(request.config), request.catalogue, len(request.V))
-        store.put("models", [(model, *fixed, request.round, V, now())])
+        store.put("models", [(model, *fixed, request.round, now())])
+        keep_table(store, model, request.round, V)
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
-        delete_old_models(store)
         delete_unused_catalogues(store)
         if state is not None:
             save_state(store, model, state)

@@ -36,13 +36,13 @@ from fedrecplus.deploy.wire import (
     told_tables,
 )
 from fedrecplus.deploy.wire.packet import Facts
+from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import Grouping
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import ServerState, cooldown
 
 log = logging.getLogger("fedrecplus")
-_TABLES, _MOMENTS = ("V", "last_step", "last_covariance", "dense"), ("moments", "dense_moments")
 _STEPPED = {"V", "dense", "last_step"}
 """what a step says whole: clients weigh themselves by the last step"""
 _CLOSE = 1e-4
@@ -149,18 +149,9 @@ def load_state(store: Store, model: str) -> ServerState | None:
     content = store.value("SELECT content FROM states WHERE model = ?", model)
     if content is None:
         return None
-    packet = Packet.of_bytes(content)
-    V, step, covariance, dense = (packet.arrays[name] for name in _TABLES)
-    moments, of_dense = (
-        [packet.arrays[f"{name}{number}"] for number in range(int(packet.facts[name]))] for name in _MOMENTS
-    )
-    return ServerState(int(packet.facts["round"]), V, step, covariance, moments, dense, of_dense)
+    return SimulationState.of_arrays(Packet.of_bytes(content).arrays).server
 
 
 def save_state(store: Store, model: str, state: ServerState) -> None:
     """Keep it in the place of the one before, within ``changing``."""
-    arrays = {name: getattr(state, name) for name in _TABLES}
-    arrays |= {f"{name}{n}": one for name in _MOMENTS for n, one in enumerate(getattr(state, name))}
-    facts: Facts = {"round": state.round, **{name: len(getattr(state, name)) for name in _MOMENTS}}
-    store.put("states", [(model, Packet(facts, arrays).to_bytes())])
-    store.connection.execute("DELETE FROM states WHERE model NOT IN (SELECT model FROM models WHERE LENGTH(V) > 0)")
+    store.put("states", [(model, Packet({}, SimulationState.of_server(state).arrays()).to_bytes())])

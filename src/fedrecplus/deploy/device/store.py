@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.data import Scale
-from fedrecplus.deploy.device.layout import bring_up_to_date, make_tables
+from fedrecplus.deploy.device.layout import check_layout, make_tables
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_private, open_private
@@ -78,7 +78,7 @@ class Store:
         if not path.exists():
             raise UserError(f"{path}: no store of ratings here", "make one with `fedrecplus device init`")
         with _connected(path) as connection:
-            bring_up_to_date(connection, path)
+            check_layout(connection, path)
             yield cls(path, connection)
 
     @contextlib.contextmanager

@@ -6,6 +6,8 @@ whether its owner would agree. Nothing in it is of one person.
 
 from __future__ import annotations
 
+import threading
+
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.stored_run import StoredRun
 from fedrecplus.deploy.wire import Packet, Task, encode_request
@@ -18,7 +20,7 @@ class Offers:
     """The offer of this worker's database, made once for each round."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._making = database, threading.Lock()
         self._made: tuple[tuple[int, int], bytes] | None = None
 
     def newest(self) -> bytes | None:
@@ -27,9 +29,10 @@ class Offers:
         if run is None:
             return None
         key = run.number, run.closed_rounds()
-        if self._made is None or self._made[0] != key:
-            self._made = key, _offer(run).to_bytes()
-        return self._made[1]
+        with self._making:  # by one for all who ask after a round
+            if self._made is None or self._made[0] != key:
+                self._made = key, _offer(run).to_bytes()
+            return self._made[1]
 
 
 def _offer(run: StoredRun) -> Packet:

@@ -7,7 +7,6 @@ from fedrecplus.lazy import lazily
 if TYPE_CHECKING:
     from fedrecplus.deploy.node.addresses import is_loopback as is_loopback, split_address as split_address
     from fedrecplus.deploy.node.connection import ServerConnection as ServerConnection, trust as trust
-    from fedrecplus.deploy.node.file_names import NODE_KEY as NODE_KEY, NODE_PUBLIC as NODE_PUBLIC
     from fedrecplus.deploy.node.home import STORE as STORE, NodeHome as NodeHome
     from fedrecplus.deploy.node.joining import (
         Invitation as Invitation,
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
         join_by as join_by,
     )
     from fedrecplus.deploy.node.keys import (
+        NODE_KEY as NODE_KEY,
+        NODE_PUBLIC as NODE_PUBLIC,
         make_node_key as make_node_key,
         read_node_key as read_node_key,
         read_public_key as read_public_key,

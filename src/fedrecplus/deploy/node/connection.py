@@ -13,6 +13,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from fedrecplus.deploy.wire import one_line
 from fedrecplus.deploy.wire.signatures import Signer
 from fedrecplus.errors import UserError
 
@@ -162,6 +163,5 @@ def _expiry(certificate: Any) -> float:
 
 
 def _reason(content: bytes) -> str:
-    """The server's reason; it goes to a terminal, so it is kept short and printable."""
-    text = content[:2000].decode("utf-8", "replace")
-    return "".join(mark for mark in text if mark.isprintable())[:200]
+    """The server's reason; it goes to a terminal, so it is kept short."""
+    return one_line(content[:200].decode("utf-8", "replace"))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrecplus.deploy.device import remove_store
-from fedrecplus.deploy.node.file_names import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
 
 STORE = "store.db"
@@ -61,6 +60,8 @@ class NodeHome:
         Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
         Files that others put there stay. A folder that is empty then goes, too.
         """
+        from fedrecplus.deploy.node.keys import NODE_KEY, NODE_PUBLIC
+
         if not self.store.exists() and not (self.path / NODE_KEY).exists():
             raise UserError(f"{self.path} holds no device", "check --home")
         own = [STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", NODE_KEY, NODE_PUBLIC, LOG, METRICS, LOCK, CA]

@@ -12,9 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from fedrecplus.deploy.node.connection import ServerConnection, trust
-from fedrecplus.deploy.node.file_names import NODE_KEY
 from fedrecplus.deploy.node.home import CA, MODEL
-from fedrecplus.deploy.node.keys import read_node_key
+from fedrecplus.deploy.node.keys import NODE_KEY, read_node_key
 from fedrecplus.deploy.wire import LONGEST_TASK, Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside

@@ -15,9 +15,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_key,
 )
 
-from fedrecplus.deploy.node.file_names import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_private, check_writable, write_private, write_text
+
+NODE_KEY, NODE_PUBLIC = "node.key", "node.pub"
+"""names of the files in a device's home"""
 
 
 def make_node_key(folder: Path) -> Path:

@@ -12,6 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.deploy.device import Store, answer, load_policy, stepped_tables
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection
+from fedrecplus.deploy.node.metrics import NodeMetrics
 from fedrecplus.deploy.node.pace import Pace
 from fedrecplus.deploy.node.witness import ServerPast
 from fedrecplus.deploy.wire import Packet, Refusal, encode_refusal
@@ -42,6 +44,7 @@ class Node:
     def __init__(
         self, server: ServerConnection, store: Path, *, share_error: bool = False, pace: Pace | None = None,
         reply_to: Answer | None = None, wait: float = _LONGEST_WAIT, answer_step: float = 0.0,
+        metrics: NodeMetrics | None = None,
     ) -> None:  # fmt: skip
         """``reply_to`` answers a packet; ``wait`` is how long a poll is held at most.
 
@@ -52,8 +55,8 @@ class Node:
         self.answered = 0
         self.stopping = False
         """set by whoever wants it to end: it does after the answer that it is making"""
-        past = ServerPast(server)
-        self._reply_to = reply_to or (lambda packet: answer(packet, store, share_error=share_error, past=past))
+        reply_to = reply_to or partial(answer, path=store, share_error=share_error, past=ServerPast(server))
+        self._metrics, self._reply_to = metrics, reply_to if metrics is None else metrics.measured(reply_to)
         self._after = 0
         """the last question that was dealt with"""
         self._question: WorkItem | None = None
@@ -74,6 +77,12 @@ class Node:
 
     def step(self) -> float:
         """Do the next thing; returns seconds to wait before the one after it. What can't be mended is a UserError."""
+        pause = self._step_on()
+        if self._metrics is not None:
+            self._metrics.note(self.server)
+        return pause
+
+    def _step_on(self) -> float:
         try:
             pause = self._look() if self._question is None else self._work(self._question)
             self._say_once("")
@@ -95,6 +104,8 @@ class Node:
         with contextlib.suppress(NoAnswer, Rejected, UserError):
             self.server.call(method, target, seconds=5.0)
         self.server.close()
+        if self._metrics is not None:
+            self._metrics.note(self.server, at_end=True)
 
     def _look(self) -> float:
         """Ask for work; what comes is done in the same step."""

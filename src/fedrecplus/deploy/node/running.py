@@ -8,22 +8,19 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.node.addresses import is_loopback, split_address
 from fedrecplus.deploy.node.connection import ServerConnection, trust
-from fedrecplus.deploy.node.file_names import NODE_KEY
 from fedrecplus.deploy.node.home import LOCK, STORE
-from fedrecplus.deploy.node.keys import read_node_key
+from fedrecplus.deploy.node.keys import NODE_KEY, read_node_key
 from fedrecplus.deploy.node.metrics import NodeMetrics
-from fedrecplus.deploy.node.node import Answer, Node
+from fedrecplus.deploy.node.node import Node
 from fedrecplus.deploy.node.pace import Pace
-from fedrecplus.deploy.node.witness import ServerPast
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_private, locked
 
@@ -46,35 +43,25 @@ def prepare(
     check_private(home / STORE)
     server = ServerConnection(host, port, None if insecure else trust(ca), read_node_key(home / NODE_KEY))
     pace = Pace(min(0.2, longest_pause), longest_pause)
-    reply_to: Answer = partial(answer, path=home / STORE, share_error=share_error, past=ServerPast(server))
-    if metrics is not None:
-        reply_to = metrics.measured(reply_to)
-    return Node(server, home / STORE, pace=pace, reply_to=reply_to, wait=longest_wait, answer_step=answer_step)
+    options: dict[str, Any] = {"share_error": share_error, "answer_step": answer_step, "metrics": metrics}
+    return Node(server, home / STORE, pace=pace, wait=longest_wait, **options)
 
 
-def join(
-    home: Path, node: Node, *, wait: float | None = None, back_in: float | None = None,
-    metrics: NodeMetrics | None = None,
-) -> None:  # fmt: skip
+def join(home: Path, node: Node, *, wait: float | None = None, back_in: float | None = None) -> None:
     """Run the node of a home until it is told to stop; with ``wait``, for one visit. A second one is refused."""
     remedy = "stop that node first, or give this one another --home"
-    with locked(home / LOCK, f"the node in {home}", remedy), _told_to_stop(node), _noted(node, metrics) as note:
+    with locked(home / LOCK, f"the node in {home}", remedy), _told_to_stop(node):
         if wait is None:
-            run_node(node, note)
+            run_node(node)
         else:
-            run_once(node, wait, back_in, note)
+            run_once(node, wait, back_in)
 
 
-Note = Callable[[], None]
-"""called after each step"""
-
-
-def run_node(node: Node, note: Note = lambda: None) -> None:
+def run_node(node: Node) -> None:
     """Take steps until the end."""
     try:
         while True:
             pause = node.step()
-            note()
             if node.stopping:
                 raise KeyboardInterrupt
             time.sleep(pause)
@@ -82,7 +69,7 @@ def run_node(node: Node, note: Note = lambda: None) -> None:
         node.leave()
 
 
-def run_once(node: Node, wait: float, back_in: float | None = None, note: Note = lambda: None) -> None:
+def run_once(node: Node, wait: float, back_in: float | None = None) -> None:
     """Connect, take part if asked within ``wait`` seconds, and leave.
 
     After an answer it stays as long again: a secure sum has several stages. With ``back_in`` messages that come until
@@ -93,7 +80,6 @@ def run_once(node: Node, wait: float, back_in: float | None = None, note: Note =
     try:
         while True:
             pause = node.step()
-            note()
             if node.answered > answered:
                 end, answered = time.monotonic() + wait, node.answered
             if node.stopping or (time.monotonic() + pause > end and not node.at_work):
@@ -119,18 +105,6 @@ def _wait_for_end(patience: float) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(patience)
     os._exit(1)  # nothing is lost by a kill
-
-
-@contextmanager
-def _noted(node: Node, metrics: NodeMetrics | None) -> Iterator[Note]:
-    """What notes a step in the metrics, and the end of them."""
-    if metrics is None:
-        yield lambda: None
-        return
-    try:
-        yield lambda: metrics.note(node.server)
-    finally:
-        metrics.note(node.server, at_end=True)
 
 
 @contextmanager

@@ -168,11 +168,3 @@ class ServerHome:
                 return bool(reply.status == 200)
         except OSError:  # of which urllib's errors are
             return False
-
-    def wait_until_up(self, seconds: float = 60.0) -> None:
-        """Wait for a worker to answer."""
-        end = time.monotonic() + seconds
-        while not self.is_up():
-            if time.monotonic() > end:
-                raise UserError(f"the server on port {self.port} doesn't answer", "look into its log")
-            time.sleep(0.1)

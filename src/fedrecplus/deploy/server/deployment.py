@@ -31,7 +31,7 @@ from fedrecplus.deploy.wire import (
     sum_arrays,
     sum_terms,
 )
-from fedrecplus.engines import PrivateState, SimulationState
+from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json, write_tensors, write_text
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
@@ -204,8 +204,8 @@ def go_on(
         )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
     before = json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))
-    agreed = str(before.get("task", ""))
-    if agreed and not Task.parse(agreed).has_room(config.server.rounds, len(catalogue.ids)):
+    agreed = str(before["task"])
+    if not Task.parse(agreed).has_room(config.server.rounds, len(catalogue.ids)):
         agreed = ""
     model, rounds, data = str(before["model"]), earlier.server.rounds, RunFolder(previous).data()
     deployment = replace(deployment, model=model, task=agreed, earlier_rounds=rounds)
@@ -235,8 +235,7 @@ def journal_of(folder: Path) -> list[dict[str, Any]]:
 
 def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
     """A checkpoint in the format of a simulation's, without clients."""
-    nobody = PrivateState(np.zeros((0, 0)), np.zeros(0, bool), np.zeros(0, np.int32), np.zeros(0))
-    return Checkpoint(SimulationState(server, nobody), tally, 0)
+    return Checkpoint(SimulationState.of_server(server), tally, 0)
 
 
 def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Checkpoint) -> None:

@@ -216,7 +216,8 @@ class SecureRound:
         self, request: Request, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: RoundOutcome
     ) -> list[_Group]:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
-        adverts: dict[int, tuple[int, bytes]] = {}
+        adverts: dict[int, bytes] = {}
+        nodes: dict[int, int] = {}
         persons: dict[int, int] = {}
         terms, session = self._terms(shape, request.round), request.sum_session
         due = Stage(request.model, request.round, request.session, FIRST)
@@ -232,21 +233,19 @@ class SecureRound:
                 number = unpack(Advertisement, message, session).number
             except Refused as refused:
                 raise Refusal("malformed", str(refused)) from None
-            if number in {one for one, _ in adverts.values()}:
+            if number in nodes:
                 raise Refusal("duplicate", "a number that another node has")
-            adverts[node], persons[node] = (number, message), count
+            adverts[number], nodes[number], persons[node] = message, node, count
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, request.round, summed)
-        cohort = self._server(session, terms, [number for number, _ in adverts.values()])
-        nodes: dict[int, int] = {}
-        for node, (number, message) in adverts.items():
+        cohort = self._server(session, terms, list(adverts))
+        for number, message in adverts.items():
             try:
                 self._take(cohort, number, message)
-                nodes[number] = node
             except Refusal as refusal:
-                self.desk.records.note(node, refusal)
-                summed.lost[node] = f"{FIRST} {refusal.kind}"
+                self.desk.records.note(nodes[number], refusal)
+                summed.lost[nodes[number]] = f"{FIRST} {refusal.kind}"
         groups = []
         for server in [cohort] if request.grouping is None else self._parted(cohort, request.grouping, terms):
             numbers = {nodes[number]: number for number in server.adverts}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         VERSION as VERSION,
         Packet as Packet,
         Refusal as Refusal,
+        one_line as one_line,
     )
     from fedrecplus.deploy.wire.reply import (
         RoundTerms as RoundTerms,

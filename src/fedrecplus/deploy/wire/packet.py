@@ -32,11 +32,23 @@ REASONS = (
 
 
 class Refusal(Exception):
-    """A message that is not taken. ``kind`` is one word; ``blame`` says whether it counts against the sender."""
+    """A message that is not taken. ``kind`` is one word; ``blame`` says whether it counts against the sender.
+
+    The detail may quote the other side, and goes to logs and terminals.
+    """
 
     def __init__(self, kind: str, detail: str = "", *, blame: bool = True) -> None:
-        super().__init__(f"{kind}: {detail}" if detail else kind)
+        super().__init__(one_line(f"{kind}: {detail}") if detail else kind)
         self.kind, self.blame = kind, blame
+
+
+def one_line(text: str) -> str:
+    """What another side said, for a log or a terminal: nothing in it begins a line or moves a cursor.
+
+    >>> one_line("a\\x1b[2J\\nround 7: all is well")
+    'a [2J round 7: all is well'
+    """
+    return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 @dataclass(frozen=True)
@@ -118,7 +130,7 @@ def mismatch(theirs: object, who: str) -> str:
     >>> mismatch("fedrecplus 9.9, protocol 99", "the server")  # doctest: +ELLIPSIS
     'the server runs fedrecplus 9.9, protocol 99; this side runs fedrecplus ..., protocol ...: upgrade this side'
     """
-    spoken = re.search(r"protocol (\d{1,6})(?![^-])", str(theirs)[:80])  # up to 6 a hash of settings came after it
+    spoken = re.search(r"protocol (\d{1,6})$", str(theirs)[:80])
     number = int(spoken[1]) if spoken else 0
     if number == PROTOCOL:
         return ""
