@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import GIVE_UP
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -24,6 +26,6 @@ def test_there_are_three_and_they_hold_no_output() -> None:
 def test_a_notebook_runs(name: str) -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", 4)
-    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=int(GIVE_UP), kernel_name="python3").execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("text/html" in output.get("data", {}) for output in shown)

@@ -59,12 +59,13 @@ import sys, time
 from pathlib import Path
 from fedrecplus.files import locked
 for _ in range(40):
-    with locked(Path(sys.argv[1]), "", "", patience=60):
+    with locked(Path(sys.argv[1]), "", "", patience=float(sys.argv[3])):
         seen = int(Path(sys.argv[2]).read_text())
         time.sleep(0.001)
         Path(sys.argv[2]).write_text(str(seen + 1))
 """
-    workers = [subprocess.Popen([sys.executable, "-c", script, str(path), str(count)]) for _ in range(3)]
+    arguments = [sys.executable, "-c", script, str(path), str(count), str(GIVE_UP)]
+    workers = [subprocess.Popen(arguments) for _ in range(3)]
     assert [worker.wait(GIVE_UP) for worker in workers] == [0, 0, 0]
     assert count.read_text() == "120"
     assert not path.exists()
@@ -73,19 +74,20 @@ for _ in range(40):
 def test_a_killed_holder_frees_its_lock(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     code = """
-import sys, time
+import sys
 from pathlib import Path
 from fedrecplus.files import locked
 with locked(Path(sys.argv[1]), "", ""):
     print("held", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
-    holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    arguments = [sys.executable, "-c", code, str(path)]
+    holder = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdout
     with holder, holder.stdout:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(UserError, match=f"id {holder.pid}"), locked(path, "it", ""):
             pass
         holder.kill()
-        with locked(path, "it", "", patience=10):
+        with locked(path, "it", "", patience=GIVE_UP):
             pass

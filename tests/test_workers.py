@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fedrecplus.errors import UserError
 from fedrecplus.workers import THREADS, Stop, Tell, core_count, run_tasks, worker_count
-from tests.waiting import GIVE_UP
+from tests.waiting import GIVE_UP, wait_until
 
 SCRIPT = """
 import os, signal, sys
@@ -143,13 +142,6 @@ def test_workers_end_with_the_first_process(kill: signal.Signals, tmp_path: Path
     err = process.communicate(timeout=GIVE_UP)[1]
     assert err.count("Traceback") == (1 if kill == signal.SIGINT else 0), "only the first process speaks"
     wait_until(lambda: not any(is_alive(int(file.name)) for file in noted.iterdir()))
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + GIVE_UP
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def is_alive(pid: int) -> bool:

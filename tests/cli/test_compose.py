@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.waiting import GIVE_UP, wait_until
+
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples/cluster/compose.yaml"
-PATIENCE = 90.0
 SMALL = "synthetic:clients=200,items=60,ratings_per_client=15"
 COMMANDS = Path(sys.executable).parent
 
@@ -99,18 +100,16 @@ def machines(compose: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
         for process in reversed(running):
             process.send_signal(signal.SIGTERM)
         for process in running:
-            try:
-                process.wait(20)
-            finally:
-                with_group_gone(process.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)  # what has not ended then is killed
+            with_group_gone(process.pid)
+            process.wait(GIVE_UP)
         shutil.rmtree(place, ignore_errors=True)
 
 
 def with_group_gone(group: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def of_here(text: str, address: str) -> str:
@@ -122,14 +121,12 @@ def wait_for_machines(count: int, address: str, environment: dict[str, str]) -> 
     """Until so many machines have joined."""
     ask = f"import ray; ray.init(address={address!r}, logging_level='ERROR'); "
     ask += "print(sum(node['Alive'] for node in ray.nodes()))"
-    end, said = time.monotonic() + PATIENCE, ""
-    while time.monotonic() < end:
-        done = subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True, timeout=60)
-        if done.stdout.strip() == str(count):
-            return
-        said = done.stderr
-        time.sleep(0.5)
-    raise AssertionError(f"{count} machines did not join: {said}")
+
+    def joined() -> bool:
+        done = subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True)
+        return done.stdout.strip() == str(count)
+
+    wait_until(joined)
 
 
 @pytest.mark.slow
@@ -148,7 +145,7 @@ def test_its_commands_start_two_machines_and_train_on_them(
             env={**environment, **own},
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=GIVE_UP,
         )
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)

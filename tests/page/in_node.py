@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import GIVE_UP
+
 NODE = shutil.which("node")
 ROUNDS = """
 const model = load(given.site);
@@ -45,6 +47,6 @@ def run_in_node(folder: Path, script: str, given: Any) -> Any:
         "const print = (value) => process.stdout.write(JSON.stringify(value));\n"
     )
     (folder / "script.mjs").write_text(head + script)
-    done = subprocess.run([NODE, "script.mjs"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([NODE, "script.mjs"], cwd=folder, capture_output=True, text=True, timeout=GIVE_UP)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.page.browser import Opened, served
 from tests.page.test_in_chromium import WIDTHS, rate_five
+from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
 SOURCES = Path(__file__).parents[2] / "page"
@@ -29,7 +30,9 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return folder
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
-    subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True, timeout=300)
+    subprocess.run(
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True, timeout=GIVE_UP
+    )
     return folder
 
 
@@ -71,8 +74,8 @@ def test_axe_itself_finds_something(browser: Any, address: str, npm: Path) -> No
 
 
 def test_the_committed_build_is_what_the_sources_give(npm: Path, tmp_path: Path) -> None:
-    subprocess.run(["node_modules/.bin/tsc", "--noEmit"], cwd=npm, check=True, timeout=300)
-    subprocess.run(["node", "build.mjs", str(tmp_path / "site")], cwd=npm, check=True, timeout=300)
+    subprocess.run(["node_modules/.bin/tsc", "--noEmit"], cwd=npm, check=True, timeout=GIVE_UP)
+    subprocess.run(["node", "build.mjs", str(tmp_path / "site")], cwd=npm, check=True, timeout=GIVE_UP)
     committed = SOURCES.parent / "src" / "fedrecplus" / "web" / "page" / "site"
     names = sorted(path.name for path in committed.iterdir())
     assert names == sorted(path.name for path in (tmp_path / "site").iterdir())

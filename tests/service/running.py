@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,11 +70,3 @@ def in_thread(place: Path, options: ServiceOptions, *, behind_proxy: bool = Fals
         server.should_exit = True
         thread.join(GIVE_UP)
         opened.close()
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    until = time.monotonic() + GIVE_UP
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.service.running import command
 from tests.training.published_runs import finished_run
+from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +18,7 @@ def test_the_page_computes_its_list_and_asks_for_nothing_more(browser: Any, tmp_
     run = finished_run(tmp_path / "run")
     with command(run, tmp_path / "errors") as service:
         tab = browser.new_page()
-        tab.set_default_timeout(60_000)
+        tab.set_default_timeout(1000 * GIVE_UP)
         seen: list[str] = []
         tab.on("pageerror", lambda error: seen.append(f"error: {error}"))
         tab.on("console", lambda message: seen.append(f"{message.type}: {message.text}"))

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from fedrecplus.training import MODEL, Recommender, Registry, finished_model
-from tests.service.running import Service, command, eventually
+from tests.service.running import Service, command
 from tests.training.published_runs import finished_run
-from tests.waiting import GIVE_UP
+from tests.waiting import GIVE_UP, wait_until
 
 RATINGS = {"3": 5.0, "7": 1.0, "11": 4.0}
 
@@ -59,11 +59,11 @@ def test_publish_and_rollback_while_requests_run(tmp_path: Path, runs: tuple[Pat
         for thread in threads:
             thread.start()
         try:
-            eventually(lambda: len(answers) > 20)
+            wait_until(lambda: len(answers) > 20)
             registry.publish(runs[1])
-            eventually(lambda: answers[-1][0] == 2)
+            wait_until(lambda: answers[-1][0] == 2)
             registry.rollback()
-            eventually(lambda: answers[-1][0] == 1)
+            wait_until(lambda: answers[-1][0] == 1)
         finally:
             stop.set()
             for thread in threads:
@@ -83,31 +83,40 @@ def test_a_model_that_can_t_be_read_is_not_taken(tmp_path: Path, runs: tuple[Pat
     shutil.copy(first.folder / MODEL, second.folder / MODEL)
     with command(tmp_path / "registry", tmp_path / "errors") as service, service.client() as client:
         (registry.folder / "current").write_text("2\n")
-        eventually(lambda: 'fedrecplus_reloads_total{how="failed"} 1.0' in client.get("/metrics").text)
+        wait_until(lambda: 'fedrecplus_reloads_total{how="failed"} 1.0' in client.get("/metrics").text)
         time.sleep(0.3)
         assert 'fedrecplus_reloads_total{how="failed"} 1.0' in client.get("/metrics").text, "tried once"
         assert client.get("/health").json()["model"] == 1
         assert client.post("/recommend", json={"ratings": RATINGS}).json()["number"] == 1
         registry.publish(finished_run(tmp_path / "three", seed=2))
-        eventually(lambda: client.get("/health").json()["model"] == 3)
+        wait_until(lambda: client.get("/health").json()["model"] == 3)
         _, log = service.stop()
     assert "not what was published" in log
 
 
 def test_termination_lets_requests_finish(tmp_path: Path, runs: tuple[Path, Path]) -> None:
     body = json.dumps({"ratings": RATINGS}).encode()
-    head = (
-        f"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    )
+    head = ["POST /recommend HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Connection: close"]
+    head += ["Expect: 100-continue", f"Content-Length: {len(body)}", "", ""]
     with command(runs[0], tmp_path / "errors") as service:
         address = urlsplit(service.address)
-        with socket.create_connection((address.hostname, address.port), timeout=GIVE_UP) as opened:
-            opened.sendall(f"{head}\r\n\r\n".encode() + body[:5])
-            time.sleep(0.3)
+        place = str(address.hostname), int(address.port or 0)
+        with socket.create_connection(place, timeout=GIVE_UP) as opened:
+            opened.sendall("\r\n".join(head).encode())
+            assert opened.recv(10_000).startswith(b"HTTP/1.1 100"), "the request has begun"
             service.process.terminate()
-            time.sleep(0.3)
-            opened.sendall(body[5:])
+            wait_until(lambda: takes_nobody_more(place))
+            opened.sendall(body)
             answer = b"".join(iter(lambda: opened.recv(10_000), b""))
         assert service.process.wait(GIVE_UP) == 0
     assert answer.startswith(b"HTTP/1.1 200")
     assert b'"items"' in answer
+
+
+def takes_nobody_more(place: tuple[str, int]) -> bool:
+    """Whether the service has heard the signal."""
+    try:
+        socket.create_connection(place, timeout=GIVE_UP).close()
+    except ConnectionRefusedError:
+        return True
+    return False
