@@ -14,12 +14,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fedrecplus.workers import THREADS
 from tests.waiting import GIVE_UP
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_core() -> Iterator[None]:
+    """pytest-xdist has the cores: what a test doesn't ask processes for stays in its own, which needs no start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(THREADS, "1")
+        yield
 
 
 @pytest.fixture(scope="module")

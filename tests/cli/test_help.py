@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ def command_of(name: tuple[str, ...]) -> Any:
     return found
 
 
+@functools.cache
 def help_of(name: tuple[str, ...], width: int = WIDTH) -> str:
     context = click.Context(command_of(name), info_name=" ".join(("fedrecplus", *name)), terminal_width=width)
     return command_of(name).get_help(context)

@@ -23,7 +23,7 @@ RATE = """(place) => {
 FIRST = "performance.getEntriesByName('list')[0].startTime"
 LARGEST_OF_1682, LARGEST = 400_000, 6_000_000
 LONGEST_LOAD, LONGEST = 1000.0, 50.0
-"""milliseconds; other processes have the cores too, and only ever add: so a test tries until it was quick enough once"""
+"""milliseconds; other processes have the cores too, and only ever add: so tests try until it was quick enough"""
 
 
 def test_a_site_of_the_size_of_ml_100k_is_small_and_shows_its_list_at_once(browser: Any, tmp_path: Path) -> None:
