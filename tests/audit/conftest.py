@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.config import Config, assign, preset
@@ -62,3 +67,22 @@ def recorded():
         return record(problem, 12, users=30), problem.config
 
     return record_once
+
+
+def command_output(patch: pytest.MonkeyPatch, *arguments: str, ratings: Ratings | None = None) -> str:
+    """What ``fedrecplus audit`` prints, of the small town or of other ratings."""
+    command = pytest.importorskip("fedrecplus.cli.audit")
+    patch.setattr(command, "load_with_bar", lambda *_: small_town() if ratings is None else ratings)
+    app = typer.Typer()
+    app.command()(command.audit_command)
+    found = CliRunner().invoke(app, [*arguments, "--dataset", "x", "--workers", "1"], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def command_json(folder: Path, patch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:
+    """What it writes, of few rounds and people."""
+    out = folder / "leaks.json"
+    command_output(patch, *arguments, "--rounds", "3", "--users", "5", "--json", str(out))
+    content: dict[str, Any] = json.loads(out.read_text())
+    return content

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, run_cases
 from fedrecplus.audit.tables import (
@@ -25,7 +23,8 @@ from fedrecplus.audit.verdict import verdict_sentence, who_reads_what
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
-from tests.audit.conftest import small_town
+from tests.audit.conftest import command_json, command_output, small_town
+from tests.outside.my_rules import FILES
 
 FIELDS = {
     "scheme", "attack", "pseudo_ratio", "local_epochs", "rmse", "bytes_up_per_client_round", "rating_exact",
@@ -122,47 +121,21 @@ def test_what_cannot_be_audited_is_refused() -> None:
         _ = AuditExtent(attacks=("one-rund",)).chosen
 
 
-def written(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:
-    """What the command writes."""
-    command = pytest.importorskip("fedrecplus.cli.audit")
-    monkeypatch.setattr(command, "load_with_bar", lambda *_: small_town())
-    app, out = typer.Typer(), folder / "leaks.json"
-    app.command()(command.audit_command)
-    common = ["--dataset", "x", "--rounds", "3", "--users", "5", "--workers", "1", "--json", str(out)]
-    found = CliRunner().invoke(app, [*arguments, *common], catch_exceptions=False)
-    assert found.exit_code == 0, found.output
-    content: dict[str, Any] = json.loads(out.read_text())
-    return content
-
-
 def test_the_command_takes_a_file_or_a_run_and_changes_its_settings(tmp_path: Path, monkeypatch) -> None:
     folder, file = tmp_path / "run", tmp_path / "mine.toml"
     folder.mkdir()
     for place in (folder / "config.toml", file):
         place.write_text(dumps(small("fedrec")))
-    schemes = [str(folder), str(file)]
-    content = written(
-        tmp_path,
-        monkeypatch,
-        "--algorithm",
-        ",".join(schemes),
-        "--attacks",
-        "popularity,one-round",
-        "--set",
-        "pseudo_items.ratio=2",
-    )
+    schemes = ["--algorithm", f"{folder},{file}", "--attacks", "popularity,one-round"]
+    content = command_json(tmp_path, monkeypatch, *schemes, "--set", "pseudo_items.ratio=2")
     assert [row["scheme"] for row in content["rows"]] == ["fedrec"] * 2 + ["mine"] * 2
     assert all(set(row) >= FIELDS and row["pseudo_ratio"] == 2.0 for row in content["rows"])
 
 
 @pytest.mark.parametrize("names", ["", " , "])
 def test_an_empty_list_of_attacks_is_refused_and_does_not_mean_all(names: str, monkeypatch) -> None:
-    command = pytest.importorskip("fedrecplus.cli.audit")
-    app = typer.Typer()
-    app.command()(command.audit_command)
-    monkeypatch.setattr(command, "load_with_bar", lambda *_: pytest.fail("nothing needs to be loaded to find that"))
     with pytest.raises(UserError, match="names no attack"):
-        CliRunner().invoke(app, ["--algorithm", "fedmf", "--dataset", "x", "--attacks", names], catch_exceptions=False)
+        command_output(monkeypatch, "--algorithm", "fedmf", "--attacks", names)
 
 
 def test_the_settings_of_attacks_are_listed_by_name() -> None:
@@ -174,22 +147,6 @@ def test_the_settings_of_attacks_are_listed_by_name() -> None:
         list(command.describe_attacks("attack.two-modls"))
 
 
-OUTSIDE_ATTACK = '''"""Says that large changes are rated."""
-import numpy as np
-from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.settings import Annotated, number
-from fedrecplus.settings import Settings as _Settings
-
-class Settings(_Settings):
-    sign: Annotated[float, number(-1, 1, "of the score")] = 1.0
-
-class Sizes(Attack[Settings]):
-    def attack(self, transcript, client):
-        one = transcript.uploads(client)[0]
-        size = self.settings.sign * np.linalg.norm(one.upload.delta, axis=1)
-        return (Guess(one.round, one.upload.items, silent(one.upload.items), size),)
-'''
 OUTSIDE_MODEL = '''"""One factor and no word about what its uploads show."""
 import numpy as np
 from fedrecplus.arrays import rows_of
@@ -223,7 +180,12 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package of somebody else, with an attack, a model and a rule of virtual ratings."""
     package = tmp_path / "somebody"
     package.mkdir()
-    for name, text in (("__init__", ""), ("sizes", OUTSIDE_ATTACK), ("plain", OUTSIDE_MODEL), ("mean", OUTSIDE_RULE)):
+    for name, text in (
+        ("__init__", ""),
+        ("sizes", FILES["my_attack"].lstrip()),
+        ("plain", OUTSIDE_MODEL),
+        ("mean", OUTSIDE_RULE),
+    ):
         (package / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     return tmp_path
@@ -238,9 +200,8 @@ def test_an_attack_from_outside_is_one_file_with_its_own_option(outside: Path, m
     assert turned["auc"] == pytest.approx(1.0 - plain["auc"])
     config = outside / "mine.toml"
     config.write_text(dumps(small("fedrec")))
-    (row,) = written(
-        outside, monkeypatch, "--algorithm", str(config), "--attacks", name, "--attack-set", f"{name}.sign=-1"
-    )["rows"]
+    chosen = ["--algorithm", str(config), "--attacks", name, "--attack-set", f"{name}.sign=-1"]
+    (row,) = command_json(outside, monkeypatch, *chosen)["rows"]
     assert row["auc"] == pytest.approx(turned["auc"])
     with pytest.raises(UserError, match="sign"):
         _ = AuditExtent(attacks=(name,), options={name: {"sign": 7}}).chosen
@@ -267,21 +228,22 @@ def test_a_rule_that_declares_nothing_is_attacked_under_the_best_assumption(outs
 def test_the_command_audits_every_size_of_cohort(tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(dumps(small("fedrec+secure", *TAKEN_APART)))
-    content = written(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", "12,40", "--attacks", "unmix")
+    content = command_json(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", "12,40", "--attacks", "unmix")
     few, many = content["rows"]
     assert (few["scheme"], many["scheme"]) == ("mine, 12 people", "mine, 40 people")
     assert few["found"] == few["users"] == 5
     assert many["found"] < 5
     for cohort in ("0", "ten", ",", "5000"):
         with pytest.raises(UserError, match="--cohort"):
-            written(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", cohort, "--attacks", "unmix")
+            command_json(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", cohort, "--attacks", "unmix")
 
 
 def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(dumps(small("fedrec+secure", *TAKEN_APART)))
-    attacks = ["--attacks", "sums,unmix,knows-some,knows-others,statistics"]
-    text = output(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", "12", *attacks)
+    chosen = ["--algorithm", str(file), "--cohort", "12", "--rounds", "3", "--users", "8"]
+    chosen += ["--attacks", "sums,unmix,knows-some,knows-others,statistics"]
+    text = command_output(monkeypatch, *chosen)
     lines = [one for one in text.splitlines() if not one.endswith("done")]
     assert lines[0].startswith("mine, 12 people")
     assert "reads" in " ".join(lines[:4])
@@ -289,9 +251,7 @@ def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, 
     assert "some ratings" in text
     assert max(map(len, lines)) <= 80
     assert "worst tenth" not in text
-    assert "worst tenth" in output(
-        tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", "12", *attacks, "--details"
-    )
+    assert "worst tenth" in command_output(monkeypatch, *chosen, "--details")
 
 
 def test_a_verdict_counts_what_reads_and_not_what_is_blind() -> None:
@@ -300,13 +260,3 @@ def test_a_verdict_counts_what_reads_and_not_what_is_blind() -> None:
     assert "learns nothing that 1 attack " in sentence
     assert "1 of 2 attacks are blind" in sentence
     assert "AUC 1.000" in verdict_sentence(rows_of(small("fedmf")))
-
-
-def output(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    """What the command prints."""
-    command = pytest.importorskip("fedrecplus.cli.audit")
-    monkeypatch.setattr(command, "load_with_bar", lambda *_: small_town())
-    app = typer.Typer()
-    app.command()(command.audit_command)
-    common = ["--dataset", "x", "--rounds", "3", "--users", "8", "--workers", "1"]
-    return CliRunner().invoke(app, [*arguments, *common], catch_exceptions=False).stdout

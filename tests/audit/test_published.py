@@ -7,15 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from fedrecplus.audit.published import file_sentence, opened, read_in_file
 from fedrecplus.config import assign, check, dumps, preset
-from fedrecplus.data import Ratings, load
+from fedrecplus.data import Ratings
 from fedrecplus.engines import prepare
 from fedrecplus.training.model_files import SharedModel
-from tests.audit.conftest import small_town
+from tests.audit.conftest import command_output, small_town
 
 FLOOR = 10
 
@@ -84,28 +82,11 @@ def test_a_seed_beside_a_budget_is_named_and_without_a_budget_it_is_not(tmp_path
     assert found.seed == 7
 
 
-@pytest.mark.slow
-def test_all_once_rated_ratings_of_ml_100k_are_read_from_exact_figures(tmp_path: Path) -> None:
-    ratings = load("ml-100k")
-    found = read_in_file(published(tmp_path, ratings, floor=False), ratings)
-    assert found["read"] == found["once_rated"] > 100
-    assert read_in_file(published(tmp_path, ratings, floor=True), ratings)["read"] == 0
-
-
 def test_the_command_opens_a_published_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = pytest.importorskip("fedrecplus.cli.audit")
-    ratings = with_rare_items()
-    file = tmp_path / "mine.toml"
+    ratings, file = with_rare_items(), tmp_path / "mine.toml"
     file.write_text(dumps(assign(preset("fedmf"), ["model.factors=4", "server.rounds=3"])))
-    monkeypatch.setattr(command, "load_with_bar", lambda *_: ratings)
-    app = typer.Typer()
-    app.command()(command.audit_command)
-    folder = str(published(tmp_path, ratings, floor=False))
-    watched = ["--dataset", "x", "--rounds", "2", "--users", "3", "--workers", "1", "--attacks", "popularity"]
-    said = (
-        CliRunner()
-        .invoke(app, ["--algorithm", str(file), *watched, "--published", folder], catch_exceptions=False)
-        .stdout
-    )
+    watched = ["--algorithm", str(file), "--rounds", "2", "--users", "3", "--attacks", "popularity"]
+    model = str(published(tmp_path, ratings, floor=False))
+    said = command_output(monkeypatch, *watched, "--published", model, ratings=ratings)
     once = int((ratings.item_counts() == 1).sum())
     assert f"{once} of {once} ratings of items that one person rated are read" in said

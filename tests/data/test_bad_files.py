@@ -16,6 +16,7 @@ from fedrecplus.errors import DataWarning, UserError
 
 Write = Callable[..., str]
 GOOD = "user,item,rating\n1,1,5\n2,2,3\n"
+LIKES = "user,item\n1,1\n2,2\n"
 
 
 def refusal(path: str, **options: Any) -> UserError:
@@ -49,10 +50,14 @@ def refusal(path: str, **options: Any) -> UserError:
         ("4,4,1\nnonsense\n", "line 5", "1 column where"),
         ('4,4,1\n3,"open,4\n5,5,5\n', "line 5", "columns"),
         ("2,2,4\n", "line 4", "user '2' rated item '2' before, on line 3"),
+        (f"{LIKES}3,\n", "line 4", "the item is missing"),
+        (f"{LIKES},3\n", "line 4", "the user is missing"),
+        (f"{LIKES}3\n", "line 4", "1 column where the first line has 2"),
+        (f"{LIKES}3,3,5\n", "line 4", "3 columns where the first line has 2"),
     ],
 )
 def test_a_bad_line_is_named(write: Write, lines: str, place: str, value: str) -> None:
-    error = refusal(write(GOOD + lines))
+    error = refusal(write(lines if lines.startswith("user") else GOOD + lines))
     assert f", {place}: " in error.problem
     assert value in error.problem
 
@@ -199,21 +204,6 @@ def test_a_missing_column_is_told_with_those_that_are_there(write: Write) -> Non
     assert "did you mean 'opinion'" in refusal(path, rating="opinoin").remedy
     assert "1 to 3" in refusal(path, rating=4).remedy
     assert "share a column" in refusal(path, rating="item").problem
-
-
-@pytest.mark.parametrize(
-    ("lines", "place", "value"),
-    [
-        ("3,\n", "line 4", "the item is missing"),
-        (",3\n", "line 4", "the user is missing"),
-        ("3\n", "line 4", "1 column where the first line has 2"),
-        ("3,3,5\n", "line 4", "3 columns where the first line has 2"),
-    ],
-)
-def test_a_bad_line_of_likes_is_named(write: Write, lines: str, place: str, value: str) -> None:
-    error = refusal(write("user,item\n1,1\n2,2\n" + lines))
-    assert f", {place}: " in error.problem
-    assert value in error.problem
 
 
 def test_bad_parquet_is_told(write: Write) -> None:

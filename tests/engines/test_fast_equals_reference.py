@@ -160,13 +160,10 @@ def test_ratings_that_some_clients_kept_are_not_solved_for_by_those_alone() -> N
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     rules = [f"model.rule={model}", "virtual_ratings.rule=weighted", "aggregation.rule=wasserstein"]
     problem = prepare(small_ratings(clients=600, items=120), assign(START, rules))
-    engine, tables = engine_of(problem.config), []
+    tables = []
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("FEDRECPLUS_THREADS", threads)
-        state = engine.start(problem)
-        for _ in range(3):
-            state, _ = engine.round(problem, state)
-        tables.append(state.server.V)
+        tables.append(state_after(problem, 3, "fast").server.V)
     np.testing.assert_array_equal(tables[0], tables[1])
     np.testing.assert_array_equal(tables[0], tables[2])
 

@@ -30,6 +30,7 @@ from fedrecplus.engines.ray.engine import added
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums
+from fedrecplus.testing.example import state_after
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP
 
@@ -62,12 +63,7 @@ def after(config: Config, ratings: Ratings, rounds: int, workers: int = 2) -> tu
 
 
 def of_fast(config: Config, ratings: Ratings, rounds: int) -> SimulationState:
-    config = assign(config, ["engine=fast"])
-    problem, engine = prepare(ratings, config), engine_of(config)
-    state = engine.start(problem)
-    for _ in range(rounds):
-        state, _ = engine.round(problem, state)
-    return state
+    return state_after(prepare(ratings, assign(config, ["engine=fast"])), rounds, "fast")
 
 
 @pytest.mark.parametrize(("inside", "bits"), [("fast", 32), ("cuda", 64), ("reference", 64)])

@@ -13,19 +13,16 @@ from dataclasses import replace
 import numpy as np
 
 from fedrecplus.config import Config
-from fedrecplus.engines import SimulationState, engine_of, prepare
+from fedrecplus.engines import SimulationState, prepare
 from fedrecplus.testing import small_ratings
+from fedrecplus.testing.example import state_after
 from tests.outside.everywhere import PARTS, config_of
 
 
 def after(config: Config, engine: str) -> SimulationState:
     """The state after two rounds."""
-    config = replace(config, engine=engine)
-    problem, runs = prepare(small_ratings(clients=12, items=20), config), engine_of(config)
-    state = runs.start(problem)
-    for _ in range(2):
-        state, _ = runs.round(problem, state)
-    return state
+    problem = prepare(small_ratings(clients=12, items=20), replace(config, engine=engine))
+    return state_after(problem, 2, engine)
 
 
 def distances(engine: str) -> dict[str, float]:

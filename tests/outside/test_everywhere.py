@@ -20,9 +20,10 @@ from fedrecplus.audit.audit import AuditCase, AuditExtent, audit_case
 from fedrecplus.config import check
 from fedrecplus.data import split
 from fedrecplus.deploy.device import Store, load_policy, recommend, save_policy
-from fedrecplus.engines import engine_of, prepare
+from fedrecplus.engines import prepare
 from fedrecplus.errors import UserError
 from fedrecplus.testing import small_ratings
+from fedrecplus.testing.example import state_after
 from fedrecplus.training import Recommender
 from tests.deploy.in_process import InProcessLink, prepared, serve
 from tests.outside.everywhere import PARTS, SECURE, WAYS, config_of
@@ -47,10 +48,8 @@ def test_one_file_is_run_in_every_way(part: str, way: str) -> None:
         with pytest.raises(UserError, match=REFUSED[part, way]):
             prepare(RATINGS, config)
         return
-    problem, engine = prepare(RATINGS, config), engine_of(config)
-    start = state = engine.start(problem)
-    for _ in range(2):
-        state, _ = engine.round(problem, state)
+    problem = prepare(RATINGS, config)
+    start, state = (state_after(problem, rounds, config.engine) for rounds in (0, 2))
     for before, after in ((start.server.V, state.server.V), (start.server.dense, state.server.dense)):
         assert np.isfinite(after).all()
         assert (before != after).any() or not before.size
@@ -107,10 +106,7 @@ def test_one_file_is_deployed_where_owners_allow_it(part: str, tmp_path: Path) -
                 with store.changing():
                     save_policy(store, msgspec.structs.replace(load_policy(store), channels=(rule,)))
     serve(InProcessLink(homes), tmp_path / "run")
-    problem = prepare(RATINGS, config)
-    state = engine_of(config).start(problem)
-    for _ in range(2):
-        state, _ = engine_of(config).round(problem, state)
+    state = state_after(prepare(RATINGS, config), 2, config.engine)
     model = Recommender.load(tmp_path / "run", allow=[rule]).model
     np.testing.assert_allclose(model.V, state.server.V, rtol=0, atol=1e-9)
     np.testing.assert_allclose(model.dense, state.server.dense, rtol=0, atol=1e-9)

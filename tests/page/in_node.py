@@ -31,7 +31,10 @@ const rounds = (show) => given.people.map(([items, ratings]) => given.presets.ma
 
 
 def run_in_node(folder: Path, script: str, given: Any) -> Any:
-    """What a script prints as JSON; it has both files' exports as ``engine`` and ``device``, the input as ``given``."""
+    """What a script prints as JSON; it has both files' exports as ``engine`` and ``device``, the input as ``given``.
+
+    ``asked`` reads the bytes of a server's request, ``orRefusal`` gives what a function does, or why it refuses.
+    """
     if NODE is None:
         pytest.skip("node is not installed")
     for name in ("engine", "device"):
@@ -45,6 +48,9 @@ def run_in_node(folder: Path, script: str, given: Any) -> Any:
         "  const facts = JSON.parse(readFileSync(`${site}/model.json`, 'utf8'));\n"
         "  return engine.readModel(facts, new Uint8Array(bytes).buffer); };\n"
         "const print = (value) => process.stdout.write(JSON.stringify(value));\n"
+        "const bytesOf = (content) => new Uint8Array(Buffer.from(content, 'base64'));\n"
+        "const asked = (content) => device.requestOf(device.packetOf(bytesOf(content)), true);\n"
+        "const orRefusal = (judge) => { try { return judge(); } catch (refused) { return refused.kind; } };\n"
     )
     (folder / "script.mjs").write_text(head + script)
     done = subprocess.run([NODE, "script.mjs"], cwd=folder, capture_output=True, text=True, timeout=GIVE_UP)

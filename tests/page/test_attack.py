@@ -11,10 +11,8 @@ import pytest
 
 from fedrecplus.audit.attacks import one_round
 from fedrecplus.audit.transcript import Sent, Transcript
-from fedrecplus.web.page.build import read_model
-from fedrecplus.web.page.quantise import tables_of, with_tables
 from tests.page.in_node import ROUNDS, run_in_node
-from tests.page.test_client_step import SECRET, config_of, made_up, message_of, python_upload
+from tests.page.test_client_step import asked_of, config_of, message_of, python_upload
 
 READ = {
     "fedmf": ("fedmf", "fedrec+", "fedrec+private"),
@@ -35,15 +33,7 @@ print(rounds(({ upload }, message, preset) => {
 def test_the_server_reads_what_the_audit_reads(
     name: str, run_of: Callable[[str], Path], site_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    exact = read_model(run_of(name))[0]
-    model = with_tables(exact, tables_of(exact, 8))
-    people = [made_up(model, n) for n in (8, 30)]
-    given = {
-        "site": str(site_of(name)),
-        "secret": str(SECRET),
-        "presets": READ[name],
-        "people": [[items.tolist(), ratings.tolist()] for items, ratings in people],
-    }
+    model, people, given = asked_of(run_of(name), site_of(name), READ[name], (8, 30))
     found = run_in_node(tmp_path, ROUNDS + SCRIPT, given)
     for (items, ratings), guesses in zip(people, found, strict=True):
         for algorithm, mine in zip(READ[name], guesses, strict=True):

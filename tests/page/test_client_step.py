@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,15 +42,7 @@ print(rounds(({ upload, rows }, message, preset) => ({ items: [...upload.items],
 def test_the_upload_is_that_of_the_client_round(
     name: str, run_of: Callable[[str], Path], site_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    exact = read_model(run_of(name))[0]
-    model = with_tables(exact, tables_of(exact, 8))
-    people = [made_up(model, n) for n in (1, 4, 30)]
-    given = {
-        "site": str(site_of(name)),
-        "secret": str(SECRET),
-        "presets": STEPS[name],
-        "people": [[items.tolist(), ratings.tolist()] for items, ratings in people],
-    }
+    model, people, given = asked_of(run_of(name), site_of(name), STEPS[name], (1, 4, 30))
     found = run_in_node(tmp_path, ROUNDS + SCRIPT, given)
     for (items, ratings), uploads in zip(people, found, strict=True):
         for algorithm, mine in zip(STEPS[name], uploads, strict=True):
@@ -72,6 +64,15 @@ def test_draws_are_those_of_python(tmp_path: Path) -> None:
     key = subkey(2**64 - 3, "pseudo-items", 3)
     assert found["key"] == str(key)
     assert found["draws"] == uniform(key, np.array(indices)).tolist()
+
+
+def asked_of(run: Path, site: Path, presets: Sequence[str], sizes: Sequence[int]) -> tuple[SharedModel, Any, Any]:
+    """The model as the page has it, some people's items and ratings, and what ``ROUNDS`` is given of them."""
+    exact = read_model(run)[0]
+    model = with_tables(exact, tables_of(exact, 8))
+    people = [made_up(model, size) for size in sizes]
+    told = [[items.tolist(), ratings.tolist()] for items, ratings in people]
+    return model, people, {"site": str(site), "secret": str(SECRET), "presets": presets, "people": told}
 
 
 def made_up(model: SharedModel, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -45,6 +45,7 @@ from tests.page.in_node import run_in_node
 
 SETTINGS = Path(__file__).parents[2] / "page" / "src" / "wire" / "settings.json"
 CATALOGUE = ItemCatalogue.published(PUBLIC)
+TASK = "00c0ffee"
 NOISED = {"privacy__rule": "distributed", "aggregation__rule": "uniform", "privacy__clip": 4.0}
 
 
@@ -68,16 +69,24 @@ def test_budgets_are_judged_alike(tmp_path: Path) -> None:
     np.testing.assert_allclose(run_in_node(tmp_path, script, cases), judged, rtol=1e-9)
 
 
+def text_of(packet: Packet) -> str:
+    """A packet's bytes, for JSON."""
+    return base64.b64encode(packet.to_bytes()).decode()
+
+
+def request_of(state: ServerState, config: Config, catalogue: ItemCatalogue = CATALOGUE, **more: Any) -> str:
+    """What a server asks, with all that is attached."""
+    return text_of(encode_request(TASK, state, config, catalogue, attach=True, **more))
+
+
 def packet_of(config: Config, round_number: int) -> str:
-    """A request's bytes, for JSON."""
-    state = start_server(config, CATALOGUE.public)
-    packet = encode_request("00c0ffee", state, config, CATALOGUE, attach=True)
-    return base64.b64encode(Packet({**packet.facts, "round": round_number}, packet.arrays).to_bytes()).decode()
+    packet = encode_request(TASK, start_server(config, CATALOGUE.public), config, CATALOGUE, attach=True)
+    return text_of(Packet({**packet.facts, "round": round_number}, packet.arrays))
 
 
 SCALES = """
 print(given.map(([content, persons, nodes]) => {
-  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const request = asked(content);
   const terms = device.termsOf(request.config, request.attached, request.round, request.tables.V.shape[1]);
   const encoding = device.encodingOf(terms, persons, nodes);
   const vector = device.zeros(terms.layout);
@@ -111,7 +120,7 @@ def test_noised_sums_are_scaled_alike_and_noise_is_as_wide_as_it_must_be(tmp_pat
 STEPS = """
 print(given.map(([content, told, round]) => {
   const array = ([shape, data]) => ({ rows: shape[0], columns: shape[1], data: Float64Array.from(data) });
-  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const request = asked(content);
   const { config, attached } = request;
   const [weights, statistic] = [told.weights, told.statistic].map((data) => Float64Array.from(data));
   const sums = { ...told, total: array(told.total), weights, statistic };
@@ -153,7 +162,7 @@ def test_the_server_s_step_is_python_s(tmp_path: Path) -> None:
 GROUPS = """
 const table = ([shape, data]) => ({ rows: shape[0], columns: shape[1], data: Float64Array.from(data) });
 const floats = (data) => Float64Array.from(data.map((value) => value ?? NaN));
-const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(given.packet, 'base64'))), true);
+const request = asked(given.packet);
 const { config, attached } = request;
 const sums = given.groups.map((one) => {
   const [weights, statistic] = [floats(one.weights), floats(one.statistic)];
@@ -203,15 +212,10 @@ def test_groups_are_drawn_and_joined_alike(tmp_path: Path, spoiled: str) -> None
 
 GROWN = """
 print(given.map(([content, count, task]) => {
-  const packet = device.packetOf(new Uint8Array(Buffer.from(content, 'base64')));
-  const { attached, config, model } = device.requestOf(packet, true);
+  const { attached, config, model } = asked(content);
   const first = device.firstItems(attached, count);
-  try {
-    device.checkTask(device.taskOf(task), model, config, 0, attached);
-    return [first.digest, first.ids.length, true];
-  } catch (refused) {
-    return [first.digest, first.ids.length, refused.kind];
-  }
+  const judge = () => { device.checkTask(device.taskOf(task), model, config, 0, attached); return true; };
+  return [first.digest, first.ids.length, orRefusal(judge)];
 }));
 """
 
@@ -236,26 +240,20 @@ def test_items_that_were_added_are_judged_alike(tmp_path: Path) -> None:
         (replace(CATALOGUE, public=odd), 0.5), (replace(CATALOGUE, public=old), 0.5),
         (replace(CATALOGUE, public=undated), 0.5),
     ]:  # fmt: skip
-        task = Task.of("00c0ffee", config, catalogue.first(size), growth=growth)
+        task = Task.of(TASK, config, catalogue.first(size), growth=growth)
         for told in (catalogue, replace(catalogue, public=swapped)):
-            state = start_server(config, told.public)
-            packet = encode_request("00c0ffee", state, config, told, attach=True, task=task)
-            cases.append([base64.b64encode(packet.to_bytes()).decode(), size, task.text])
+            cases.append([request_of(start_server(config, told.public), config, told, task=task), size, task.text])
             expected.append([told.first(size).digest, size, judged(task, config, told)])
     assert {verdict for _, _, verdict in expected} == {True, "task"}
     assert run_in_node(tmp_path, GROWN, cases) == expected
 
 
 OTHER_SUMS = """
-print(await Promise.all(given.map(async ([before, after]) => {
-  const [first, second] = [before, after].map((content) =>
-    device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true));
+print(await Promise.all(given.map(async (packets) => {
+  const [first, second] = packets.map(asked);
   const kept = await device.checkedState(null, first, first.attached, null);
-  try {
-    return (await device.checkedState(kept, second, second.attached, null)).round;
-  } catch (refused) {
-    return refused.kind;
-  }
+  const judged = device.checkedState(kept, second, second.attached, null);
+  return judged.then(({ round }) => round, (refused) => refused.kind);
 })));
 """
 
@@ -264,14 +262,13 @@ def test_a_sum_of_other_items_lets_no_table_through(tmp_path: Path) -> None:
     """A browser that can't step from a told sum would take any V: the server could tell one that is a row short."""
     config, size = demonstration(3), len(CATALOGUE.ids) - 5
     few, V = CATALOGUE.first(size), np.full((len(CATALOGUE.ids), 7), 0.5)
-    task = Task.of("00c0ffee", config, few, growth=0.5)
+    task = Task.of(TASK, config, few, growth=0.5)
     begun = start_server(config, few.public)
     statistic = np.zeros(config.model.statistic_size)
 
     def told(state: ServerState, catalogue: ItemCatalogue, rows: int = 0) -> str:
         sums = [Sums(np.zeros((rows, 7)), np.zeros(rows), 12.0, 12, statistic=statistic)] if rows else None
-        packet = encode_request("00c0ffee", state, config, catalogue, attach=True, task=task, sums=sums)
-        return base64.b64encode(packet.to_bytes()).decode()
+        return request_of(state, config, catalogue, task=task, sums=sums)
 
     def made_up(rows: int, items: ItemCatalogue) -> str:
         return told(replace(begun, round=1, V=V[: len(items.ids)], last_step=0 * V[: len(items.ids)]), items, rows)
@@ -297,16 +294,12 @@ def test_a_false_sum_moves_no_row_of_few_raters_in_a_browser(tmp_path: Path) -> 
     often, rare = (np.zeros((len(counts), 7)) for _ in range(2))
     often[int(counts.argmax())] = 40.0
     rare[int(counts.argmin())] = 40.0
-    task, begun = Task.of("00c0ffee", config, CATALOGUE), first_state(config, CATALOGUE.public)
+    task, begun = Task.of(TASK, config, CATALOGUE), first_state(config, CATALOGUE.public)
 
     def told(total: Any, statistic: float) -> list[str]:
         sums = [Sums(total, np.full(len(counts), 2.0), 12.0, 12, statistic=np.full(6, statistic))]
         moved = next_state(begun, sums, CATALOGUE.public, config)
-        packets = [
-            encode_request("00c0ffee", state, config, CATALOGUE, attach=True, task=task, sums=one)
-            for state, one in ((begun, None), (moved, sums))
-        ]
-        return [base64.b64encode(packet.to_bytes()).decode() for packet in packets]
+        return [request_of(state, config, task=task, sums=one) for state, one in ((begun, None), (moved, sums))]
 
     cases = [told(often, 1.0), told(rare, 1.0), told(often, 1e6)]
     assert run_in_node(tmp_path, OTHER_SUMS, cases) == [1, "task", "task"]
@@ -317,28 +310,21 @@ def test_a_browser_takes_no_second_table_of_a_round_that_was_passed(tmp_path: Pa
 
     def told(number: int) -> str:
         state = replace(begun, round=number, V=begun.V + 0.5 * number, last_step=0 * begun.V)
-        packet = encode_request("00c0ffee", state, config, CATALOGUE, attach=True)
-        return base64.b64encode(packet.to_bytes()).decode()
+        return request_of(state, config)
 
     assert run_in_node(tmp_path, OTHER_SUMS, [[told(2), told(2)], [told(2), told(1)]]) == [2, "task"]
 
 
 MISSED = """
-const bytes = (content) => new Uint8Array(Buffer.from(content, 'base64'));
-const requests = given.packets.map((content) => device.requestOf(device.packetOf(bytes(content)), true));
-const objects = new Map(given.sums.map(({ digest, content }) => [digest, bytes(content)]));
+const requests = given.packets.map(asked);
+const objects = new Map(given.sums.map(({ digest, content }) => [digest, bytesOf(content)]));
 const object = async (digest) => objects.get(digest);
 const past = (sums) => ({ log: async () => ({ entries: given.entries, sums }), object });
 const names = ['', ...given.sums.map(({ digest }) => digest)];
 names.splice(1, 0, '');
 const swapped = names.map((name, place) => (place === 2 ? names[3] : name));
-const state = async (kept, request, sums) => {
-  try {
-    return await device.checkedState(kept, request, request.attached, past(sums));
-  } catch (refused) {
-    return refused.kind;
-  }
-};
+const state = (kept, request, sums) =>
+  device.checkedState(kept, request, request.attached, past(sums)).catch((refused) => refused.kind);
 const last = requests.at(-1);
 const late = await state(null, last, names);
 const lies = [await state(null, last, swapped), await state(null, last, names.map(() => ''))];
@@ -354,7 +340,7 @@ def test_missed_rounds_and_new_rows_are_made_as_by_python(tmp_path: Path, optimi
     """Three rounds, between the first two of which items come: one browser was there, another comes after them."""
     config = demonstration(4, precision="float32", server_optimizer__rule=optimizer)
     few, key, dice = CATALOGUE.first(len(CATALOGUE.ids) - 5), Ed25519PrivateKey.generate(), np.random.default_rng(6)
-    task = Task.of("00c0ffee", config, few, log=key.public_key().public_bytes_raw().hex(), growth=0.5, kept=4)
+    task = Task.of(TASK, config, few, log=key.public_key().public_bytes_raw().hex(), growth=0.5, kept=4)
     state, groups, entries, packets, kept = first_state(config, few.public), None, [task.text], [], []
     for number in range(4):
         items = CATALOGUE if number > 1 else few
@@ -366,10 +352,7 @@ def test_missed_rounds_and_new_rows_are_made_as_by_python(tmp_path: Path, optimi
             content = Packet({}, sum_arrays(groups, config)).to_bytes()
             kept.append({"digest": object_digest(content), "content": base64.b64encode(content).decode()})
         head = LogHead.signed(task.digest, [leaf_hash(entry) for entry in entries], key)
-        packet = encode_request(
-            "00c0ffee", state, config, items, attach=True, task=task, sums=groups, leaf=entries[-1], log=head
-        )
-        packets.append(base64.b64encode(packet.to_bytes()).decode())
+        packets.append(request_of(state, config, items, task=task, sums=groups, leaf=entries[-1], log=head))
         u = dice.normal(size=(12, 3))
         sums = Sums(
             dice.normal(size=state.V.shape) * ~never_summed(items.public, config.channel.settings)[:, None],
@@ -387,18 +370,10 @@ def test_missed_rounds_and_new_rows_are_made_as_by_python(tmp_path: Path, optimi
 
 
 CONTINUED = """
-const asked = (content) => device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
 const [first, ...later] = given.map(asked);
 const items = first.attached.ids.length;
 const kept = { settings: device.fixedSettings(first.config), catalogue: first.catalogue, items, round: 0, state: null };
-print(later.map((request) => {
-  try {
-    device.checkUnchanged(kept, request, request.attached);
-    return true;
-  } catch (refused) {
-    return refused.kind;
-  }
-}));
+print(later.map((one) => orRefusal(() => { device.checkUnchanged(kept, one, one.attached); return true; })));
 """
 
 
@@ -406,24 +381,17 @@ def test_a_model_of_long_ago_goes_on_with_its_own_items_alone(tmp_path: Path) ->
     """Its table and catalogue are gone: it knows the items' digest, and how many they were."""
     config, size = demonstration(3), len(CATALOGUE.ids) - 5
     swapped = replace(CATALOGUE, public=CATALOGUE.public.of_items(np.roll(np.arange(size + 5), 1)))
-    packets = []
-    for catalogue in (CATALOGUE.first(size), CATALOGUE, swapped):
-        state = start_server(config, catalogue.public)
-        packet = encode_request("00c0ffee", state, config, catalogue, attach=True)
-        packets.append(base64.b64encode(packet.to_bytes()).decode())
+    catalogues = (CATALOGUE.first(size), CATALOGUE, swapped)
+    packets = [request_of(start_server(config, one.public), config, one) for one in catalogues]
     assert run_in_node(tmp_path, CONTINUED, packets) == [True, "settings"]
 
 
 OFFERED = """
-print(given.map((content) => {
-  const offer = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
-  try {
-    device.checkOffer(offer, offer.attached, { ...device.POLICY, demonstration: true });
-    return true;
-  } catch (refused) {
-    return refused.kind;
-  }
-}));
+const policy = { ...device.POLICY, demonstration: true };
+print(given.map(asked).map((offer) => orRefusal(() => {
+  device.checkOffer(offer, offer.attached, policy);
+  return true;
+})));
 """
 
 
@@ -431,32 +399,20 @@ def test_what_a_person_reads_is_the_task_that_the_person_agrees_to(tmp_path: Pat
     """The page shows the offer's settings and keeps the task's digest: the one must be what the other says."""
     few = demonstration(3, **NOISED, privacy__epsilon=1.0, privacy__devices=9)
     bare, other = demonstration(3), replace(CATALOGUE, titles=tuple(f"film {number}" for number in range(40)))
-    packets = []
-    for config, task in (
-        (few, Task.of("00c0ffee", few, CATALOGUE, rounds=9)), (few, Task.of("00c0ffee", bare, CATALOGUE)),
-        (few, Task.of("00c0ffee", few, other)), (few, Task.of("c0ffee00", few, CATALOGUE)),
+    offers = (
+        (few, Task.of(TASK, few, CATALOGUE, rounds=9)), (few, Task.of(TASK, bare, CATALOGUE)),
+        (few, Task.of(TASK, few, other)), (few, Task.of("c0ffee00", few, CATALOGUE)),
         (change(few, "privacy.devices", 0), None),
-    ):  # fmt: skip
-        packet = encode_request(
-            "00c0ffee", start_server(config, CATALOGUE.public), config, CATALOGUE, attach=True, task=task
-        )
-        packets.append(base64.b64encode(packet.to_bytes()).decode())
+    )  # fmt: skip
+    packets = [request_of(start_server(own, CATALOGUE.public), own, task=task) for own, task in offers]
     assert run_in_node(tmp_path, OFFERED, packets) == [True, "task", "task", "task", "policy"]
 
 
-TASKS = """
-print(given.map((text) => {
-  try {
-    return device.taskOf(text).text === text;
-  } catch (refused) {
-    return refused.kind;
-  }
-}));
-"""
+TASKS = "print(given.map((text) => orRefusal(() => device.taskOf(text).text === text)));"
 
 
 def test_a_task_of_less_than_nothing_is_none_in_a_browser(tmp_path: Path) -> None:
-    task = Task.of("00c0ffee", demonstration(3), CATALOGUE)
+    task = Task.of(TASK, demonstration(3), CATALOGUE)
     lies = [{"kept": -1}, {"first": -2}, {"growth": -0.5}, {"rounds": 0}, {"size": 1.5}, {"kept": "none"}]
     texts = [task.text, *(json.dumps({**json.loads(task.text), **lie}) for lie in lies)]
     assert run_in_node(tmp_path, TASKS, texts) == [True, *["request"] * len(lies)]
@@ -464,7 +420,7 @@ def test_a_task_of_less_than_nothing_is_none_in_a_browser(tmp_path: Path) -> Non
 
 def judged(task: Task, config: Config, catalogue: ItemCatalogue) -> bool | str:
     try:
-        task.check("00c0ffee", config, 0, catalogue)
+        task.check(TASK, config, 0, catalogue)
     except Refusal as refused:
         return refused.kind
     return True
@@ -472,7 +428,7 @@ def judged(task: Task, config: Config, catalogue: ItemCatalogue) -> bool | str:
 
 CLIPPED = """
 print(given.map(([content, delta, statistic, clipped]) => {
-  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const request = asked(content);
   const terms = device.termsOf(request.config, request.attached, request.round, 7);
   const data = Float64Array.from(delta.map((value) => value ?? NaN));
   const table = { rows: 2, columns: 7, data };
@@ -507,7 +463,7 @@ def test_whoever_is_clipped_is_counted_alike(tmp_path: Path) -> None:
 
 NOBODY = """
 print(given.map((content) => {
-  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const request = asked(content);
   const terms = device.termsOf(request.config, request.attached, request.round, 7);
   const { moves, weights } = device.encode(device.nothing(terms), device.encodingOf(terms, 300, 250), 0n);
   return [moves.some(Boolean), ...weights];
@@ -534,13 +490,7 @@ def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:
         {"encoder__rule": "public"},
     ]
     packets = [packet_of(demonstration(2, **other), 0) for other in others]
-    script = """
-    print(given.map((content) => {
-      try {
-        device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
-        return '';
-      } catch (error) { return error.message; }
-    }));"""
+    script = "print(given.map((one) => { try { asked(one); return ''; } catch (error) { return error.message; } }));"
     refused = ("model.rule=mf", "channel.rows=rows", "aggregation.rule=size", "model.interaction_start=features")
     words = [f"rule: this page can't take part with {setting}; a node of fedrecplus can" for setting in refused]
     assert run_in_node(tmp_path, script, packets) == [*words, ""]

@@ -52,38 +52,35 @@ def test_a_run_without_noise_claims_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / LEDGER).exists()
 
 
-def test_a_kill_before_a_release_finds_it_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds: list[int] = []
-    real = Engine.round
+@pytest.fixture
+def averages(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """What each round knew of the items; the third one that is begun is killed."""
+    real, begun = Engine.round, []
 
-    def killed(self: Engine, problem: object, state: object) -> object:
-        rounds.append(state.server.round)  # type: ignore[attr-defined]
-        if len(rounds) == 3:
+    def killed(self: Engine, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
+        begun.append(problem.public.average)
+        if len(begun) == 3:
             raise RuntimeError("killed")
-        return real(self, problem, state)  # type: ignore[arg-type]
+        return real(self, problem, state)
 
     monkeypatch.setattr(Engine, "round", killed)
+    return begun
+
+
+@pytest.mark.usefixtures("averages")
+def test_a_kill_before_a_release_finds_it_noted(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="killed"):
         train(TRAINING, TEST, config(), out=tmp_path)
     assert releases(tmp_path) == ["statistics", "round 1", "round 2", "round 3"]
 
 
-def test_a_run_that_goes_on_repeats_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, rounds = Engine.round, []
-
-    def killed(self: Engine, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
-        rounds.append(problem.public.average)
-        if len(rounds) == 3:
-            raise RuntimeError("killed")
-        return real(self, problem, state)
-
-    monkeypatch.setattr(Engine, "round", killed)
+def test_a_run_that_goes_on_repeats_no_release(tmp_path: Path, averages: list[np.ndarray]) -> None:
     with pytest.raises(RuntimeError, match="killed"):
         train(TRAINING, TEST, config(), out=tmp_path)
     parts = train(TRAINING, TEST, config(), out=tmp_path, resume=True)
     names = [f"round {number}" for number in (1, 2, 3, 3, 4)]
     assert releases(tmp_path) == ["statistics", *names], "every round has a checkpoint, so one comes again"
-    np.testing.assert_array_equal(rounds[-1], rounds[0], err_msg="statistics are released once")
+    np.testing.assert_array_equal(averages[-1], averages[0], err_msg="statistics are released once")
     assert parts.result["privacy"]["epsilon"] > 10.0, "and is paid for again"
     assert parts.result["privacy"]["epsilon"] == pytest.approx(budget_spent(privacy_lines(tmp_path / LEDGER), 1e-5))
 

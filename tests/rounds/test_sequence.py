@@ -17,6 +17,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.model._transitions import row_scale, size_of_rows
 from fedrecplus.parts.model.sequence import Sequence
 from fedrecplus.parts.recency import recency_weights
+from fedrecplus.testing.example import state_after
 from tests.small_data import small_ratings
 
 SMALL = (
@@ -74,11 +75,8 @@ def test_a_device_sends_its_own_part_of_the_product_with_t() -> None:
 def test_rounds_come_to_the_strongest_directions_of_the_scaled_closeness(engine: str) -> None:
     ratings = in_order()
     problem = prepare(ratings, config_of("server.rounds=160", f"engine={engine}"))
-    model, runner = problem.config.model, engine_of(problem.config)
+    model, state = problem.config.model, state_after(problem, 160, engine)
     assert isinstance(model, Sequence)
-    state = runner.start(problem)
-    for _ in range(160):
-        state, _ = runner.round(problem, state)
     scale = row_scale(model.settings, problem.public)
     strengths, directions = np.linalg.eigh(scale[:, None] * closeness(ratings, ratings.item_count) * scale)
     top = directions[:, ::-1][:, :3] * np.sqrt(strengths[::-1][:3] / strengths[-1]) ** 0.5
@@ -105,11 +103,8 @@ def test_a_round_is_of_v_and_w_or_of_t_and_no_wider_than_the_wider() -> None:
 def test_lists_without_an_order_are_those_of_joint_and_with_one_add_what_is_chosen_nearby() -> None:
     ratings = in_order()
     problem = prepare(ratings, config_of())
-    runner, model = engine_of(problem.config), problem.config.model
+    model, state = problem.config.model, state_after(problem, 8, problem.config.engine)
     assert isinstance(model, Sequence)
-    state = runner.start(problem)
-    for _ in range(8):
-        state, _ = runner.round(problem, state)
     V, public = state.server.V, problem.public
     X, plain = item_columns(problem, V), model.joint.item_columns(V[:, : model.width], public)
     items, given = ratings.of(3)

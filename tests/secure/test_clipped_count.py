@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.parts.privacy import CLIPPED_SHARE
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.rounds import add_up, client_round, released
-from fedrecplus.testing.example import example_config, example_round, small_ratings
-from tests.secure.test_add_up import changes
+from fedrecplus.testing.example import example_config, example_round
+from tests.secure.test_add_up import changes, in_both_engines
 
 TIGHT = ("channel.bound=0.2", "channel.least_cohort=3", "channel.fewest_contributors=1")
 BUDGET = (*changes("uniform", "reconstruction", "whole"), "aggregation.weigh_on=server", "statistics.source=secure-sum")
@@ -30,15 +29,10 @@ def beyond(uploads: list[Upload], bound: float) -> int:
 
 
 @pytest.mark.parametrize("masks", ["skipped", "computed"])
-@pytest.mark.parametrize("groups", [1, 3])
-@pytest.mark.parametrize("rule", ["secure", "shares"])
-def test_everybody_with_a_number_beyond_the_bound_counts_once(rule: str, groups: int, masks: str) -> None:
-    more = (
-        (f"channel.cryptography={masks}", f"channel.groups={groups}")
-        if rule == "secure"
-        else (f"channel.cryptography={masks}",)
-    )
-    config, uploads, message = uploads_of(*changes("uniform", "mf", "whole", *TIGHT), f"channel.rule={rule}", *more)
+@pytest.mark.parametrize("channel", ["channel.rule=secure", "channel.groups=3", "channel.rule=shares"])
+def test_everybody_with_a_number_beyond_the_bound_counts_once(channel: str, masks: str) -> None:
+    chosen = changes("uniform", "mf", "whole", *TIGHT, channel)
+    config, uploads, message = uploads_of(*chosen, f"channel.cryptography={masks}")
     wide = replace(uploads[0], delta=np.full_like(uploads[0].delta, np.nan))
     uploads = [wide, *uploads[1:]]
     sums, _ = add_up(uploads, message, config)
@@ -47,13 +41,9 @@ def test_everybody_with_a_number_beyond_the_bound_counts_once(rule: str, groups:
 
 
 def test_both_engines_count_alike() -> None:
-    config = example_config(*changes("uniform", "mf", "whole", *TIGHT))
-    problem = prepare(small_ratings(), config)
-    engines = [engine_of(replace(config, engine=name)) for name in ("reference", "fast")]
-    state = engines[0].start(problem)
-    told = [one.sums(problem, state.private, message_of(problem, state), problem.cohort(0))[0] for one in engines]
-    assert told[0].clipped == pytest.approx(told[1].clipped, abs=1e-6)
-    assert told[0].clipped > 0
+    (((expected, _), (found, _)),) = in_both_engines(example_config(*changes("uniform", "mf", "whole", *TIGHT)))
+    assert found.clipped == pytest.approx(expected.clipped, abs=1e-6)
+    assert expected.clipped > 0
 
 
 @pytest.mark.parametrize("rule", ["central", "distributed"])

@@ -10,15 +10,14 @@ import pytest
 from benchmarks.poisoning import SAID, Attack, outcome
 from fedrecplus import data
 from fedrecplus.config import assign, check, preset
-from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.validation import Cut, tuning_cut
 from fedrecplus.parts.channel import Grouping, RingLayout, cohort_bytes, joined
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, Refused, pack, unpack
 from fedrecplus.protocol import Sums
-from fedrecplus.testing.example import example_config, small_ratings
-from tests.secure.test_add_up import changes
+from fedrecplus.testing.example import example_config
+from tests.secure.test_add_up import changes, in_both_engines
 
 ROUND = Grouping(4, b"a task and a round")
 SHARES = np.linspace(0.1, 0.9, 40)
@@ -119,11 +118,7 @@ def test_a_row_moves_no_farther_than_so_many_honest_people_could_have_moved_it()
 def test_groups_are_summed_alike_in_both_engines_and_cost_what_they_are() -> None:
     small = ("channel.groups=3", "channel.least_cohort=3", "channel.fewest_contributors=1")
     config = example_config(*changes("wasserstein", "joint", "whole", *small))
-    problem = prepare(small_ratings(), config)
-    engines = [engine_of(replace(config, engine=name)) for name in ("reference", "fast")]
-    state = engines[0].start(problem)
-    message, clients = message_of(problem, state), problem.cohort(0)
-    (slow, _, cost), (quick, _, quick_cost) = (one.sums(problem, state.private, message, clients) for one in engines)
+    (((slow, cost), (quick, quick_cost)),) = in_both_engines(config)
     np.testing.assert_allclose(quick.total, slow.total, atol=1e-6)
     assert slow.total.any()
     assert quick_cost.bytes_up == cost.bytes_up

@@ -10,7 +10,7 @@ import pytest
 import fedrecplus as fr
 from fedrecplus.config import assign, preset
 from fedrecplus.data import Ratings
-from fedrecplus.engines import engine_of, prepare, rounds
+from fedrecplus.engines import Engine, Problem, engine_of, prepare, rounds
 from fedrecplus.training import Fallback, errors_of, predictor_of, train
 from fedrecplus.training.heads import HeldBack, kept_back, surely_best
 
@@ -25,6 +25,14 @@ def config_of(*settings: str) -> fr.Config:
     return assign(preset("fedrec+secure"), [*SMALL, "server.held_back=0.3", *settings])
 
 
+def held(training: Ratings) -> tuple[Problem, Engine, HeldBack]:
+    """With what devices keep back of the usual training."""
+    problem = prepare(training, config_of())
+    held_back = HeldBack.of(problem)
+    assert held_back is not None
+    return problem, engine_of(problem.config), held_back
+
+
 def test_everybody_is_left_with_a_rating() -> None:
     training, _ = ratings_of()
     kept = kept_back(training, 0.9, 0)
@@ -35,10 +43,7 @@ def test_everybody_is_left_with_a_rating() -> None:
 
 def test_what_is_kept_back_has_no_part_in_rounds_before_the_choice_and_all_ratings_have_in_those_after() -> None:
     training, _ = ratings_of()
-    config = config_of()
-    problem, engine = prepare(training, config), engine_of(config)
-    held_back = HeldBack.of(problem)
-    assert held_back is not None
+    problem, engine, held_back = held(training)
     assert len(held_back.ratings) + len(held_back.problem.ratings) == len(training)
     steps = [state for state, _ in held_back.rounds(engine, problem, engine.start(problem))]
     alone = [state for state, _ in rounds(engine, held_back.problem)]
@@ -50,11 +55,8 @@ def test_what_is_kept_back_has_no_part_in_rounds_before_the_choice_and_all_ratin
 
 def test_the_chosen_head_leads_beyond_its_standard_error_and_is_the_models() -> None:
     training, test = ratings_of()
-    config = config_of()
-    problem, engine = prepare(training, config), engine_of(config)
-    held_back = HeldBack.of(problem)
-    assert held_back is not None
-    kept = held_back.ratings
+    problem, engine, held_back = held(training)
+    config, kept = problem.config, held_back.ratings
     state = list(rounds(engine, held_back.problem))[held_back.until - 1][0]
     chosen, _ = held_back.chosen(engine, state)
     losses, fallback = [], Fallback.of(held_back.problem.ratings, config)
