@@ -8,7 +8,7 @@ import pytest
 from fedrecplus.audit.attacks.knows_some import Settings
 from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, guesses, strongest_score
 from fedrecplus.config import assign, preset
-from fedrecplus.data import load, split
+from fedrecplus.data import split
 from tests.audit.conftest import small_town
 
 SECURE = ("fedrec+secure", "model.interaction_factors=6")
@@ -53,19 +53,6 @@ def test_figures_by_rarity_cover_the_items_in_question(recorded) -> None:
     for bucket in found:
         low, high = bucket["gain_interval"]
         assert low <= bucket["auc"] - bucket["auc_control"] <= high
-
-
-@pytest.mark.slow
-def test_on_ml_100k_rare_items_show_most() -> None:
-    training, test = split(load("ml-100k"), 0)
-    extent = AuditExtent(3, 50, ("knows-some",))
-    config = assign(preset("fedrec+secure"), ["channel.fewest_contributors=3"])
-    row = audit_case(audit_cases({"mine": config})[-1], training, test, extent)[0]
-    assert row["auc"] - row["auc_control"] > 0.02
-    rare = {bucket["raters"]: bucket for bucket in row["by_rarity"]}
-    assert rare["3–5"]["auc"] > 0.7
-    assert rare["3–5"]["auc"] - rare["3–5"]["auc_control"] > 0.1
-    assert rare["6–10"]["tpr_at_1pct_fpr"] > 0.1
 
 
 def test_noise_hides_whom_one_knows_a_little() -> None:

@@ -31,15 +31,8 @@ def said(rated: np.ndarray, ratings: np.ndarray | None = None) -> dict[int, list
 def test_a_perfect_guess_scores_one() -> None:
     ratings = np.array([1.0, 2.0, 3.0, 4.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0])
     found = score(said(RATED.astype(float), ratings), TRUTH, 0.5)
-    assert (
-        found["auc"]
-        == found["precision"]
-        == found["recall"]
-        == found["f1"]
-        == found["tpr_at_1pct_fpr"]
-        == found["rating_exact"]
-        == 1.0
-    )
+    for figure in ("auc", "precision", "recall", "f1", "tpr_at_1pct_fpr", "rating_exact"):
+        assert found[figure] == 1.0
     assert found["rating_floor"] == 0.4
     assert found["chance"] == 0.5
     assert found["precision_chance"] == 0.5

@@ -20,6 +20,8 @@ REQUIRED = {
     "dataset", "algorithm", "fold", "seed", "mae", "rmse", "nmse", "rounds", "seconds",
     "bytes_up_per_client_round", "bytes_down_per_client_round", "config",
 }  # fmt: skip
+MOST_LINES = 45
+"""of a preset"""
 
 
 def done(*arguments: str) -> None:
@@ -90,19 +92,8 @@ def test_own_columns_and_scale() -> None:
     lines = Path("ratings.csv").read_text().splitlines()[1:]
     Path("odd.txt").write_text("\n".join("x;" + line.replace(",", ";") for line in lines) + "\n")
     columns = ["--user-column", "2", "--item-column", "3", "--rating-column", "4", "--separator", ";"]
-    done(
-        "train",
-        "--dataset",
-        "odd.txt",
-        *TRAIN[3:],
-        "--algorithm",
-        "fedmf",
-        *columns,
-        "--scale",
-        "1:5:1",
-        "--out",
-        "run",
-    )
+    odd = ["--dataset", "odd.txt", *columns, "--scale", "1:5:1"]
+    done("train", *odd, *TRAIN[3:], "--algorithm", "fedmf", "--out", "run")
     done("train", "--resume", "--out", "run")
 
 
@@ -154,23 +145,12 @@ def test_a_config_file_has_one_name_in_all_commands() -> None:
     Path("mine.toml").write_text('extends = "fedmf"\n[server]\nrounds = 2\n')
     Path("tuned.toml").write_text(Path("mine.toml").read_text().replace("extends", 'algorithm = "fedmf"\nextends'))
     Path("named.toml").write_text(Path("mine.toml").read_text().replace("extends", 'algorithm = "short"\nextends'))
+    compared = ["--folds", "2", "--set", "server.rounds=2", "--json", "c.json"]
+    audited = ["--users", "2", "--rounds", "1", "--attacks", "popularity", "--workers", "1", "--json", "a.json"]
     for file, name in (("mine.toml", "mine"), ("tuned.toml", "tuned"), ("named.toml", "short")):
         done("train", "--dataset", "ratings.csv", "--algorithm", file, "--out", name)
-        done(
-            "compare",
-            "--dataset",
-            "ratings.csv",
-            "--algorithm",
-            f"fedmf,{file}",
-            "--folds",
-            "2",
-            "--set",
-            "server.rounds=2",
-            "--json",
-            "c.json",
-        )
-        audited = ["--dataset", "ratings.csv", "--users", "2", "--rounds", "1", "--attacks", "popularity"]
-        done("audit", "--algorithm", file, *audited, "--workers", "1", "--json", "a.json")
+        done("compare", "--dataset", "ratings.csv", "--algorithm", f"fedmf,{file}", *compared)
+        done("audit", "--dataset", "ratings.csv", "--algorithm", file, *audited)
         assert json.loads(Path(name, "result.json").read_text())["algorithm"] == name
         assert {row["algorithm"] for row in json.loads(Path("c.json").read_text())["rows"]} == {"fedmf", name}
         assert {row["scheme"] for row in json.loads(Path("a.json").read_text())["rows"]} == {name}
@@ -197,6 +177,7 @@ def test_presets_shows_every_meaning_in_a_file_that_train_reads(name: str, capsy
     Path("mine.toml").write_text(out)
     assert fr.load_config("mine.toml") == fr.preset(name)
     assert all("  # " in line for line in out.splitlines() if "=" in line)
+    assert len(out.splitlines()) <= MOST_LINES
 
 
 def test_settings_lists_all_of_them_on_80_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,8 +47,6 @@ BAD = {
     "a data set twice": ([*SHORT, "--dataset", "ratings.csv"], "twice"),
     "unknown setting": ([*TUNE, "--search", "model.factor=5..10"], "did you mean 'model.factors'"),
     "search without choices": ([*TUNE, "--search", "model.factors"], "part.option=low..high"),
-    "search backwards": ([*TUNE, "--search", "model.factors=10..5"], "not below"),
-    "no logarithm": ([*TUNE, "--search", "model.init_scale=0..1:log"], "no logarithm"),
     "no trials": ([*TUNE, "--trials", "0"], "--trials"),
     "no such fold": ([*TUNE, "--fold", "5"], "no fold 5"),
     "no such share": ([*TUNE, "--share", "1"], "share of 1"),

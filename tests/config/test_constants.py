@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fedrecplus.cli.presets import explained
-from fedrecplus.config import describe, loads, preset, presets
+from fedrecplus.config import describe, loads, preset
 from fedrecplus.errors import UserError
 from fedrecplus.settings import constants_of
-
-MOST_LINES = 45
 
 
 @pytest.mark.parametrize(
@@ -37,10 +34,3 @@ def test_a_constant_is_no_setting() -> None:
     constants = constants_of(type(settings))
     assert constants["unobserved_weight"] == settings.unobserved_weight == 0.25
     assert not constants.keys() & {setting.name for _, _, setting in describe("joint")}
-
-
-@pytest.mark.parametrize("name", presets())
-def test_a_preset_shows_what_it_sets_and_that_is_all_of_it(name: str) -> None:
-    shown = explained(preset(name))
-    assert len(shown.splitlines()) <= MOST_LINES
-    assert loads(shown) == preset(name)

@@ -50,14 +50,6 @@ def test_a_preset_survives_a_file_and_the_file_is_complete(name: str) -> None:
     assert from_tables(to_tables(config)) == config
 
 
-def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="unknown algorithm 'fedrec_plus'") as error:
-        preset("fedrec_plus")
-    assert "Known: biases, fcf, fedmf," in error.value.remedy
-    with pytest.raises(UserError, match=r"did you mean 'fedrec\+private'"):
-        preset("fedrec+privat")
-
-
 @pytest.mark.parametrize("name", FEDERATED)
 def test_a_preset_trains_in_both_engines_and_in_single_precision(name: str) -> None:
     config = preset(name)

@@ -72,12 +72,6 @@ def test_another_rule_keeps_the_options_that_it_shares_and_drops_the_others() ->
     assert swapped == config
 
 
-def test_an_option_of_another_rule_is_answered_with_that_rule() -> None:
-    with pytest.raises(UserError, match="has no option 'temperature'") as error:
-        change(Config(), "aggregation.temperature", "0.5")
-    assert "set aggregation.rule=wasserstein" in error.value.remedy
-
-
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [

@@ -37,11 +37,6 @@ def test_get_says_where_the_set_is_kept_and_that_its_size_has_changed(grouplens:
     assert "as published has 100,836 ratings, this copy has 4" in shown
 
 
-def test_get_of_an_unknown_set_names_the_nearest() -> None:
-    with pytest.raises(UserError, match="did you mean 'ml-10m'"):
-        output("get", "ml-10")
-
-
 def test_info_shows_a_file_with_its_scale(write: Callable[..., str]) -> None:
     path = write("who#what#how\n1#1#5\n2#2#3.5\n2#2#4\n")
     columns = ("--user-column", "who", "--item-column", "2", "--rating-column", "how", "--separator", "#")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -145,11 +143,6 @@ def test_types_are_as_narrow_as_the_values_allow(write: Write) -> None:
     assert fine.codes.dtype.name == "uint16"
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"unknown data set 'ml-100'(?s:.*)did you mean 'ml-100k'"):
-        load("ml-100")
-
-
 @pytest.mark.parametrize("path", ["nowhere.csv", "./ml-100k", "no/where"])
 def test_what_looks_like_a_path_is_a_missing_file(path: str) -> None:
     with pytest.raises(UserError, match="no such file"):
@@ -160,22 +153,6 @@ def test_a_file_in_this_folder_needs_no_ending(write: Write, tmp_path: Path, mon
     write("1,1,5\n2,2,3\n", "mine")
     monkeypatch.chdir(tmp_path)
     assert load("mine").name == "mine"
-
-
-def test_file_options_are_refused_with_names() -> None:
-    assert load("synthetic:clients=5,items=9,ratings_per_client=2", options=FileOptions()).clients == 5
-    with pytest.raises(UserError, match="files only"):
-        load("synthetic", options=FileOptions(scale="1:5:1"))
-
-
-def test_modules_that_windows_lacks_are_not_needed(write: Write) -> None:
-    path = write("1,1,5\n2,2,3\n")
-    code = (
-        "import sys; sys.modules |= dict.fromkeys(['fcntl', 'grp', 'pwd', 'resource', 'termios', 'tty', 'pty']);"
-        f"from fedrecplus.data import load; print(len(load({path!r})), len(load('synthetic')) > 0)"
-    )
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert finished.stdout == "2 True\n", finished.stderr
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=6)

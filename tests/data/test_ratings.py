@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from fedrecplus.data import Catalogue, Ratings, describe, load
-from tests.small_data import small_ratings
 
 
 @pytest.fixture
@@ -64,8 +63,3 @@ def test_a_set_is_described(ratings: Ratings) -> None:
     assert facts["times"] is None
     timed = replace(ratings, timestamps=np.array([881250949, 891717742, 889751712, 878542960]))
     assert describe(timed)["times"] == {"first": "1997-11-03", "last": "1998-04-04"}
-
-
-def test_ratings_say_in_a_line_what_they_are() -> None:
-    assert repr(small_ratings()).startswith("Ratings('small', 30 clients × 40 items, ")
-    assert "\n" not in repr(small_ratings())

@@ -75,12 +75,6 @@ def test_a_validation_cut_does_not_follow_the_folds(ratings: Ratings) -> None:
     assert cells(validation) != cells(split(ratings, 0)[1])
 
 
-@pytest.mark.parametrize("fold", [-1, 5])
-def test_a_fold_that_is_not_there_is_refused(ratings: Ratings, fold: int) -> None:
-    with pytest.raises(UserError, match=rf"there is no fold {fold}(?s:.*)0 to 4"):
-        split(ratings, fold)
-
-
 def test_impossible_numbers_of_folds_and_shares_are_refused(ratings: Ratings) -> None:
     for count in (0, 1, 256, 10**9):
         with pytest.raises(UserError, match="folds"):

@@ -13,9 +13,10 @@ import pytest
 from fedrecplus import data
 from fedrecplus.config import assign, preset
 from fedrecplus.data.splits import split
-from fedrecplus.engines import engine_of, prepare
+from fedrecplus.engines import prepare
 from fedrecplus.parts import KINDS, built_in
 from fedrecplus.testing import example_config, small_ratings
+from fedrecplus.testing.example import state_after
 from fedrecplus.training import train
 
 ROOT = Path(__file__).parents[2]
@@ -33,10 +34,7 @@ def test_32_bit_tables_stay_32_bit() -> None:
     for kind in ("model", "aggregation", "server_optimizer"):
         for rule in built_in(KINDS[kind]):
             config = example_config(f"{kind}.rule={rule}", "server_optimizer.learning_rate=0.05", "precision=float32")
-            problem, engine = prepare(small_ratings(), config), engine_of(config)
-            state = engine.start(problem)
-            for _ in range(2):
-                state, _ = engine.round(problem, state)
+            state = state_after(prepare(small_ratings(), config), 2, config.engine)
             kinds = {name: table.dtype for name, table in state.arrays().items() if table.dtype.kind == "f"}
             assert set(kinds.values()) == {np.dtype(np.float32)}, (rule, kinds)
 

@@ -16,7 +16,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.data.splits import split
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.comparison import Comparison, comparison_notes, to_csv, to_json, to_markdown
-from fedrecplus.experiments.cross_validation import compare, cross_validate
+from fedrecplus.experiments.cross_validation import compare
 from fedrecplus.experiments.statistics import client_means, fold_mean, paired_test
 from fedrecplus.experiments.trivial import bias_only, global_mean, learned_ridges
 from fedrecplus.training.evaluation import Fallback
@@ -25,10 +25,6 @@ from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)
 CONFIGS = [assign(preset(name), ["server.rounds=4"]) for name in ("fedmf", "fedrec", "pmf")]
-ROW = {
-    "dataset", "algorithm", "fold", "seed", "mae", "rmse", "nmse", "rounds", "seconds",
-    "bytes_up_per_client_round", "bytes_down_per_client_round", "config",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +35,6 @@ def comparison() -> Comparison:
 def test_there_is_a_row_per_algorithm_and_fold(comparison: Comparison) -> None:
     pairs = [(row["algorithm"], row["fold"]) for row in comparison.rows]
     assert pairs == [(name, fold) for name in ("fedmf", "fedrec", "pmf") for fold in range(3)]
-    assert all(set(row) >= ROW for row in comparison.rows + comparison.trivial)
     assert {row["algorithm"] for row in comparison.trivial} == {"global-mean", "bias-only"}
 
 
@@ -54,12 +49,6 @@ def test_workers_and_order_change_nothing(comparison: Comparison) -> None:
     alone = compare(RATINGS, CONFIGS[::-1], folds=3, workers=1)
     for name in ("fedmf", "fedrec", "pmf"):
         assert alone.mean(name) == comparison.mean(name)
-
-
-def test_the_reference_runs_in_processes_with_the_same_result() -> None:
-    config = assign(CONFIGS[0], ["engine=reference", "server.rounds=1"])
-    side_by_side = compare(RATINGS, [config], folds=2, workers=2)
-    assert side_by_side.rows[1]["rmse"] == fr.train(*split(RATINGS, 1, folds=2), config).rmse
 
 
 def test_the_baseline_is_not_tested_against_itself(comparison: Comparison) -> None:
@@ -164,28 +153,6 @@ def test_the_global_mean_recommends_what_is_popular() -> None:
         if (ratings >= 4).any():
             hits.append(np.isin(items[ratings >= 4], best).any())
     assert found["hr@10"] == pytest.approx(np.mean(hits))
-
-
-def test_published_figures_stand_apart() -> None:
-    named = fr.Ratings(**{**vars(RATINGS), "name": "ml-100k"})
-    found = compare(named, ["global-mean"], folds=2)
-    assert any(row["rmse"] == 0.9185 for row in to_json([found])["published"])
-    assert {row["algorithm"] for row in found.rows} == {"global-mean"}
-
-
-def test_unknown_names_and_doubles_are_errors() -> None:
-    with pytest.raises(UserError, match="did you mean 'fedrec'"):
-        cross_validate(RATINGS, "fedrek")
-    with pytest.raises(UserError, match="twice"):
-        cross_validate(RATINGS, ["fedrec", "fedrec"])
-    with pytest.raises(UserError, match="unknown baseline"):
-        compare(RATINGS, ["fedrec"], baseline="fedrex")
-    with pytest.raises(UserError, match="folds"):
-        compare(RATINGS, ["fedrec"], folds=1)
-
-
-def test_cross_validation_of_one_algorithm() -> None:
-    assert cross_validate(RATINGS, CONFIGS[0], folds=2).mean("fedmf") > 0
 
 
 def test_the_interval_is_student_s_interval() -> None:

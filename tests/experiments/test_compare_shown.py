@@ -46,19 +46,6 @@ def test_a_narrow_terminal_gets_the_tests_in_a_table_of_their_own(capsys: pytest
 
 
 @pytest.mark.usefixtures("narrow")
-def test_on_80_columns_what_has_no_room_follows_below(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert exit_code_of([*COMPARE, "--details"]) == 0
-    tables = tables_of(capsys.readouterr().out)
-    assert max(len(line) for table in tables for line in table) <= 80
-    for heading in ("RMSE", "KB down", "p", "coverage@10"):
-        assert any(f" {heading} " in f"{line} " for table in tables for line in table[:2])
-    assert all([line.split()[0] for line in table[-4:]] == list(NAMES) for table in tables)
-
-
-@pytest.mark.usefixtures("narrow")
 def test_details_are_tests_groups_ranking_and_lists_by_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([*COMPARE, "--details"]) == 0
     tables = tables_of(capsys.readouterr().out)

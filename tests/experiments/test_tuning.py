@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -70,11 +69,6 @@ def test_the_winner_has_the_least_error_and_is_what_was_tried(tuned: Tuned) -> N
     assert min(again, key=lambda point: point[1]) == (tuned.best.best_round, tuned.best.best_round_value)
 
 
-def test_the_same_seed_gives_the_same_trials(tuned: Tuned) -> None:
-    assert timeless(search().trials) == timeless(tuned.trials)
-    assert timeless(search(start=replace(START, seed=1)).trials) != timeless(tuned.trials)
-
-
 def test_the_test_fold_is_never_looked_at(tuned: Tuned) -> None:
     in_test = Split().numbers(RATINGS, 5, 0) == 0
     codes = np.where(in_test, RATINGS.scale.levels - 1 - RATINGS.codes, RATINGS.codes).astype(RATINGS.codes.dtype)
@@ -90,14 +84,6 @@ def test_a_cut_has_no_rating_of_the_test_fold() -> None:
     pairs = [set(zip(part.client_of_rating, part.items, strict=True)) for part in (found.fitted, found.held_out, test)]
     assert not (pairs[0] | pairs[1]) & pairs[2]
     assert not pairs[0] & pairs[1]
-
-
-def test_a_study_goes_on_where_it_was_stopped(tuned: Tuned, tmp_path: Path) -> None:
-    storage = tmp_path / "there" / "study.db"
-    for rounds in (3, 20, 11):
-        with pytest.raises(KeyboardInterrupt):
-            search(storage=storage, stop=after(rounds))
-    assert timeless(search(storage=storage).trials) == timeless(tuned.trials)
 
 
 def test_more_trials_are_added_to_a_study_and_fewer_run_none(tuned: Tuned, tmp_path: Path) -> None:
@@ -201,7 +187,7 @@ def test_cut_seeds_draw_other_ratings_of_the_same_training_part() -> None:
 
 
 def test_importances_are_shares_of_the_searched_settings() -> None:
-    found = search(trials=16)
+    found = search(start=assign(START, ["evaluation.every=8"]), trials=11)  # none is pruned: complete ones count
     assert set(found.importances) == {dimension.name for dimension in DIMENSIONS}
     assert sum(found.importances.values()) == pytest.approx(1)
 
@@ -234,37 +220,11 @@ def test_trials_side_by_side_have_the_errors_that_they_have_alone(tmp_path: Path
         assert trial.best_round_value == curve[trial.best_round]
 
 
-def test_a_worker_that_dies_is_said_and_the_study_goes_on(tmp_path: Path) -> None:
-    def kill_all(moment: Moment) -> None:
-        if moment.ended == 2:
-            for child in multiprocessing.active_children():
-                child.kill()
-
-    with pytest.raises(UserError, match="a worker process has died"):
-        search(workers=2, storage=tmp_path / "study.db", progress=kill_all)
-    found = search(workers=2, storage=tmp_path / "study.db")
-    assert [trial.number for trial in found.trials] == list(range(8))
-
-
-def test_a_wish_to_stop_ends_all_workers_and_keeps_what_is_done(tmp_path: Path) -> None:
-    ended: list[int] = []
-    storage = tmp_path / "study.db"
-    with pytest.raises(KeyboardInterrupt):
-        search(
-            trials=50,
-            workers=2,
-            storage=storage,
-            progress=lambda moment: ended.append(moment.ended),
-            stop=lambda: bool(ended) and ended[-1] >= 3,
-        )
-    assert len(search(trials=1, storage=storage).trials) == ended[-1] >= 3
-
-
 def test_what_is_wrong_with_the_program_is_not_taken_for_a_failed_trial() -> None:
     broken = assign(START, ["engine=fast"])
     object.__setattr__(broken, "precision", "no number")  # past the check, as only a mistake in the code could be
     with pytest.raises(TypeError, match="no number"):
-        search(start=broken, trials=2, workers=2)
+        search(start=broken, trials=2)
 
 
 def after(rounds: int) -> Callable[[], bool]:

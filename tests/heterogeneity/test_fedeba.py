@@ -57,13 +57,3 @@ def test_clients_of_equal_losses_are_uniform_ones(normalise: str, monkeypatch: p
     for engine, problem, state in states(f"aggregation.normalise={normalise}"):
         plain, own = (some.round(problem, state)[0].server.V for some in (engine.engine, engine))
         np.testing.assert_allclose(own, plain, rtol=0, atol=1e-12)
-
-
-def test_who_has_the_larger_loss_counts_more() -> None:
-    for engine, problem, state in states():
-        message, everybody = message_of(problem, state), problem.cohort(state.server.round)
-        uploads, _ = engine.uploads(problem, state.private, message, everybody)
-        weights, losses = engine.weights(uploads), [loss(state, upload.client) for upload in uploads]
-        assert (np.argsort(weights) == np.argsort(losses)).all()
-        assert weights.sum() == pytest.approx(1.0)
-        assert weights.max() / weights.min() == pytest.approx(np.exp(np.ptp(losses) / fedeba.TEMPERATURE))

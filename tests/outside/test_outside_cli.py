@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import fedrecplus
 from fedrecplus.config import loads
 from tests.outside.my_rules import OPTIONS
@@ -40,19 +38,3 @@ def test_every_kind_is_chosen_and_set_by_the_command_line(tmp_path: Path, my_rul
     assert [getattr(config, kind).rule for kind in KINDS] == [f"my_rules.my_{kind}" for kind in KINDS]
     assert config.pseudo_items.settings.stride == 3
     assert json.loads((tmp_path / "run" / "result.json").read_text())["rmse"] > 0
-
-
-@pytest.mark.whole
-def test_all_of_them_are_audited_together(tmp_path: Path, my_rules: Path) -> None:
-    few = ["--users", "4", "--rounds", "2", "--workers", "1", "--attacks", "popularity,one-round", "--json", "-"]
-    found = json.loads(run(my_rules, tmp_path, "audit", "--algorithm", "fedrec", *DATA, *CHOOSE, *few))
-    assert {row["attack"] for row in found["rows"]} == {"popularity", "one-round"}
-
-
-def test_a_rule_s_own_options_are_listed(tmp_path: Path, my_rules: Path) -> None:
-    for kind in ("pseudo_items", "channel"):
-        listed = json.loads(run(my_rules, tmp_path, "settings", f"my_rules.my_{kind}", "--json", "-"))["settings"]
-        option = OPTIONS[f"my_{kind}"].partition("=")[0]
-        found = next(each for each in listed if each["name"] == option)
-        assert set(found) >= {"part", "name", "default", "low", "high", "meaning"}
-        assert found["meaning"]

@@ -47,18 +47,6 @@ def test_delta_must_be_below_one_over_the_clients() -> None:
         prepare(ratings, config)
 
 
-def test_amplification_by_coins_is_allowed_and_needs_less_noise() -> None:
-    from fedrecplus.rounds import plan_of
-
-    config = assign(with_budget(preset("fedmf"), 10.0, 1e-5, "central", 3000), ["server.rounds=2"])
-    sampled = assign(config, ["cohort.fraction=0.3", "cohort.sampling=poisson", "privacy.amplification=true"])
-    plans = [plan_of(check(chosen)) for chosen in (config, sampled)]
-    assert plans[0] is not None
-    assert plans[1] is not None
-    assert plans[1].sampling == 0.3
-    assert plans[1].rounds[0] < plans[0].rounds[0]
-
-
 def test_an_unknown_mechanism_is_named() -> None:
     with pytest.raises(UserError, match="central, distributed, local"):
         with_budget(preset("fedmf"), 10.0, 1e-5, "centre", 3000)

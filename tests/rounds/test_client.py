@@ -10,47 +10,10 @@ import pytest
 from fedrecplus.config import assign
 from fedrecplus.device import Device, merge
 from fedrecplus.parts import KINDS, built_in
-from fedrecplus.parts.model import mf
 from fedrecplus.protocol import PeerMessage, Upload
 from fedrecplus.rounds import client_round, predictions, pseudo_items
 from fedrecplus.rounds.client import extra_rows, in_double
 from fedrecplus.testing import example_round
-
-
-@pytest.mark.parametrize("model", ["mf", "biased-mf"])
-@pytest.mark.parametrize("epochs", [1, 5])
-def test_an_upload_is_minus_the_rate_times_the_sum_of_gradients(model: str, epochs: int) -> None:
-    """Δ_ui = −η_L Σ_k g_ui^k, g = λ V_i − e_ui U: the second half of line 8, with gradients written out again."""
-    changes = ("model.factors=4", "model.learning_rate=0.2", f"model.local_epochs={epochs}")
-    problem, message, devices = example_round(f"model.rule={model}", *changes)
-    options, config = problem.config.model.settings, problem.config
-    mean = message.public.mean if model == "biased-mf" else 0.0
-    trained = config.model.trained_columns()
-    for device in devices[:10]:
-        rows = merge(device, pseudo_items(message, device, config))
-        U, V, gradients, every = device.U, message.V[rows.items], 0.0, np.ones(len(rows.items), bool)
-        for _ in range(epochs):
-            U = mf.user_step(U, V, rows.ratings - mean, every, 0.2, options.regularisation, trained)
-            e = rows.ratings - (mean + V @ U[:-1] + U[-1])
-            g = options.regularisation * V - e[:, None] * U[:-1]
-            V = V - 0.2 * g
-            gradients = gradients + g
-        upload, after = client_round(message, device, config)
-        np.testing.assert_allclose(upload.delta, -0.2 * gradients, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(after.U, U, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("user_step", ["all", "rated"])
-def test_the_user_step_averages_over_the_rows_it_is_told(user_step: str) -> None:
-    problem, message, devices = example_round(f"model.user_step={user_step}")
-    config, options = problem.config, problem.config.model.settings
-    for device in devices[:10]:
-        rows = merge(device, pseudo_items(message, device, config))
-        used = rows.rated if user_step == "rated" else np.ones(len(rows.items), bool)
-        V, U = message.V[rows.items][used], device.U[:-1]
-        e = rows.ratings[used] - V @ U
-        expected = U - options.learning_rate * (options.regularisation * U - (e[:, None] * V).mean(axis=0))
-        np.testing.assert_allclose(client_round(message, device, config)[1].U[:-1], expected, rtol=0, atol=1e-12)
 
 
 def test_small_steps_go_down_the_gradient_of_the_objective() -> None:

@@ -109,15 +109,6 @@ def test_settings_of_one_s_own_are_of_one_algorithm() -> None:
     assert not hasattr(model, "choice_")
 
 
-def test_the_cut_leaves_out_what_the_split_does() -> None:
-    ratings = with_times(tastes())
-    fitted, held_out = _cut(ratings, 0, "time:0.1")
-    assert fitted.timestamps.max() < held_out.timestamps.min()
-    assert (np.diff(_cut(ratings, 0, "last:2")[1].indptr) == 2).all()
-    fitted, held_out = _cut(ratings, 0, "cold-users")
-    assert not (np.diff(fitted.indptr).astype(bool) & np.diff(held_out.indptr).astype(bool)).any()
-
-
 def test_a_training_part_of_one_moment_is_cut_by_chance() -> None:
     ratings = tastes()
     same = replace(ratings, timestamps=np.zeros(len(ratings), np.int64))

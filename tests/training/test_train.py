@@ -17,24 +17,6 @@ from tests.small_data import small_ratings
 RATINGS = small_ratings(clients=40)
 TRAINING, TEST = split(RATINGS, 0)
 SHORT = ["server.rounds=6", "evaluation.every=2"]
-REQUIRED = {
-    "dataset", "algorithm", "fold", "seed", "mae", "rmse", "nmse", "rounds", "seconds",
-    "bytes_up_per_client_round", "bytes_down_per_client_round", "config",
-}  # fmt: skip
-
-
-def without_time(result: dict) -> dict:
-    return {name: value for name, value in result.items() if name not in ("seconds", "made")}
-
-
-@pytest.mark.parametrize("name", ["pmf", "fedrec++", "fedrec+private"])
-def test_same_seed_same_numbers(name: str) -> None:
-    config = assign(preset(name), SHORT)
-    one, other = train(TRAINING, TEST, config), train(TRAINING, TEST, config)
-    assert without_time(one.result) == without_time(other.result)
-    np.testing.assert_array_equal(one.recommender.model.V, other.recommender.model.V)
-    reseeded = train(TRAINING, TEST, assign(config, ["seed=1"]))
-    assert reseeded.rmse != one.rmse
 
 
 def test_a_run_folder_holds_config_metrics_result_and_model(tmp_path: Path) -> None:
@@ -46,7 +28,6 @@ def test_a_run_folder_holds_config_metrics_result_and_model(tmp_path: Path) -> N
     assert load_config(tmp_path / "run" / "config.toml") == config
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result == run.result
-    assert set(result) >= REQUIRED
     assert [line["round"] for line in RunFolder(tmp_path / "run").metrics()] == [1, 2, 4, 6]
     assert RunFolder(tmp_path / "run").metrics()[-1]["rmse"] == run.rmse
 
@@ -58,15 +39,6 @@ def test_the_model_that_may_be_shared_holds_nothing_of_a_client(tmp_path: Path) 
     with safe_open(tmp_path / "model.safetensors", framework="numpy") as file:
         assert set(file.keys()) == {"V", "popularity", "average", "content", "years", "item_ids", "titles"}
     assert (tmp_path / "clients.safetensors").stat().st_mode & 0o077 == 0
-
-
-def test_a_finished_run_is_refused_and_replaced_only_when_told(tmp_path: Path) -> None:
-    config = assign(preset("fedmf"), SHORT)
-    train(TRAINING, TEST, config, out=tmp_path)
-    with pytest.raises(UserError, match="holds a finished run"):
-        train(TRAINING, TEST, config, out=tmp_path)
-    train(TRAINING, TEST, assign(config, ["seed=3"]), out=tmp_path, overwrite=True)
-    assert RunFolder(tmp_path).result()["seed"] == 3
 
 
 def test_central_training_sends_nothing_and_learns() -> None:
@@ -97,14 +69,6 @@ def test_divergence_is_said_and_retried_smaller(tmp_path: Path) -> None:
     assert run.result["config"]["model"]["learning_rate"] == 8
     rounds = [line["round"] for line in RunFolder(tmp_path).metrics()]
     assert rounds == sorted(set(rounds))
-
-
-@pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_hopeless_step_ends_in_an_error_with_a_remedy(engine: str) -> None:
-    config = assign(preset("fedrec"), [*SHORT, "model.learning_rate=10000", f"engine={engine}"])
-    with pytest.raises(UserError, match="diverged") as error:
-        train(TRAINING, TEST, config)
-    assert "model.learning_rate" in error.value.remedy
 
 
 def test_without_test_ratings_errors_are_those_of_training(tmp_path: Path) -> None:

@@ -88,10 +88,8 @@ def test_what_came_since_is_added_and_who_left_is_taken_out(tmp_path: Path, caps
     runs = [tmp_path / name for name in ("first", "second", "third", "fourth")]
     own = ["--dataset", str(tmp_path / "old.csv"), "--scale", str(RATINGS.scale), "--set", "channel.least_cohort=100"]
     assert exit_code_of(["train", "--algorithm", "fedrec+secure", *own, "--out", str(runs[0])]) == 0
-    assert (
-        exit_code_of(["train", "--from", str(runs[0]), "--add", str(tmp_path / "later.csv"), "--out", str(runs[1])])
-        == 0
-    )
+    goes_on = ["train", "--from", str(runs[0]), "--add", str(tmp_path / "later.csv"), "--out", str(runs[1])]
+    assert exit_code_of(goes_on) == 0
     assert f"began with {without_new().item_count} known items" in capsys.readouterr().out
     first, second = (fr.Recommender.load(run) for run in runs[:2])
     assert set(people[:10]) <= set(second.clients.client_ids.tolist()) - set(first.clients.client_ids.tolist())
@@ -190,12 +188,10 @@ def test_a_training_that_cannot_begin_writes_and_overwrites_nothing(tmp_path: Pa
         {"start": tmp_path / "run", "ratings": fr.from_frame(others, scale=RATINGS.scale)},
         {"start": 5},
     ):
-        how = {"ratings": RATINGS, "config": config, **refused}
+        how: dict[str, Any] = {"ratings": RATINGS, "test": None, "config": config, **refused}
         for out in ("run", "new"):
             with pytest.raises(UserError):
-                fr.train(
-                    how["ratings"], None, how["config"], start=how.get("start"), out=tmp_path / out, overwrite=True
-                )
+                fr.train(**how, out=tmp_path / out, overwrite=True)
         assert not (tmp_path / "new").exists()
     kept = fr.Recommender.load(tmp_path / "run").model.V
     np.testing.assert_array_equal(kept, finished.recommender.model.V)
