@@ -21,8 +21,9 @@ _PYTHON = {
     **{
         f"--{name}": f"{name}=…"
         for name in (
-            *("algorithm", "canaries", "channel", "delta", "duplicates", "epsilon", "knowing", "missing", "noise"),
-            *("objective", "out", "rows", "scale", "separator", "share", "storage", "vary", "workers"),
+            *("after", "algorithm", "by", "canaries", "channel", "delta", "duplicates", "epsilon", "knowing"),
+            *("missing", "noise", "objective", "out", "rows", "scale", "separator", "session", "share", "storage"),
+            *("vary", "workers"),
         )
     },
     "--on-error": "on_error=…",

@@ -54,7 +54,7 @@ def test_a_cell_is_what_trainings_with_its_settings_give(found: Ablation) -> Non
 
 
 def test_tables_have_a_line_per_cell_or_per_cell_and_fold(found: Ablation) -> None:
-    headings, rows = table(found)
+    headings, rows = table(found.to_dict())
     assert headings[:2] == ["pseudo_items.ratio", "aggregation.rule"]
     assert len(rows) == 4
     lines = list(csv.DictReader(io.StringIO(to_csv(found))))

@@ -71,7 +71,6 @@ def test_claims_are_differences_of_the_means_beside_them(content: dict[str, Any]
         assert claim["verdict"] == verdict_of(claim["difference"], PairedTest(**claim["test"]))
     text = family_tables.to_markdown(content)
     assert all(f"{value:.4f}" in text for value in rmse.values())
-    assert len(family_tables.findings(content)) == len(CLAIMS)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_seen_items_are_left_out_unless_wanted(fitted: fr.FedRec) -> None:
     seen = set(FRAME.filter(pl.col("user") == 3)["item"].to_list())
     n = RATINGS.item_count
     assert not seen & set(fitted.recommend(3, n=n)["item"].to_list())
-    assert set(fitted.recommend(3, n=n, exclude_seen=False)["item"].to_list()) == set(RATINGS.item_ids.tolist())
+    assert set(fitted.recommend(3, n=n, include_seen=True)["item"].to_list()) == set(RATINGS.item_ids.tolist())
 
 
 def test_frames_that_come_out_are_of_the_library_that_went_in() -> None:

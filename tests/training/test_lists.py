@@ -112,7 +112,7 @@ def test_the_best_reasons_are_those_that_leaving_out_costs_most(with_lists: Reco
     taken = []
     for item in items.tolist():
         rest = {i: r for i, r in zip(items.tolist(), values.tolist(), strict=True) if i != item}
-        without = {one.item: one.score for one in with_lists.fold_in(rest).top_items(40, by=by, exclude_seen=False)}
+        without = {one.item: one.score for one in with_lists.fold_in(rest).top_items(40, by=by, include_seen=True)}
         taken.append([one.score - without[one.item] for one in best])
     assert np.corrcoef(shares.ravel(), np.ravel(taken))[0, 1] > 0.9
     order = np.argsort(-shares[:, 0], kind="stable")[:3]

@@ -114,7 +114,7 @@ def test_lists_are_of_the_latest_group_and_so_are_their_reasons(run: fr.Run) -> 
         best = person.top_items(4, why=True)
         followed += in_group(named(best), latest)
         reasons += sum(in_group([one.because[0].item], latest) for one in best)
-        any_time += in_group(named(person.top_items(4, follow=False)), latest)
+        any_time += in_group(named(person.top_items(4, any_time=True)), latest)
     assert followed > any_time + PEOPLE / 2
     assert reasons > 2 * PEOPLE, "most of four"
 
@@ -128,8 +128,14 @@ def test_moments(run: fr.Run) -> None:
         assert other not in items
     with pytest.raises(UserError, match="follow no choices"):
         ListOptions(by="rating", after=other)
-    with pytest.raises(UserError, match="follows no session"):
-        fr.train(walks(), None, assign(preset("fedmf"), ["server.rounds=1"])).recommender.recommend(3, after=other)
+
+
+@pytest.mark.parametrize(("name", "why"), [("fedmf", "learns from ratings"), ("biases", "lists what is popular")])
+def test_models_that_follow_no_moment_say_so(name: str, why: str) -> None:
+    model = fr.train(walks(), None, assign(preset(name), ["server.rounds=1"])).recommender
+    for moment in ({"after": 4}, {"session": (5, 4)}):
+        with pytest.raises(UserError, match=f"{why}.* it follows no session"):
+            model.recommend(3, **moment)
 
 
 @pytest.mark.parametrize("rule", ["ials", "joint", "fcf"])

@@ -28,7 +28,7 @@ def test_recommended_items_are_unrated_and_best_first(recommender: Recommender) 
     best = recommender.top_items(3, n=40)
     rated = set(RATINGS.of(3)[0].tolist())
     assert {item.item for item in best} == set(range(40)) - rated
-    assert {item.item for item in recommender.top_items(3, n=40, exclude_seen=False)} == set(range(40))
+    assert {item.item for item in recommender.top_items(3, n=40, include_seen=True)} == set(range(40))
     ratings = [item.rating for item in best]
     assert ratings == sorted(ratings, reverse=True)
     assert best[0].title == f"Item {best[0].item}"

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli import options as shared
+from fedrecplus.cli.declaring import names_in
 from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import stop_on_interrupt
-from fedrecplus.cli.options import config_of, load_with_bar, names_in
+from fedrecplus.cli.options import config_of, load_with_bar
 from fedrecplus.config import Config, assign, change, check
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
@@ -140,7 +141,7 @@ def _ablate(
             results.append(grids.ablate(ratings, config, vary, **options, monitor=Monitor(*shown, stop)))
     for each in results:
         title = f"{each.study}: {each.algorithm} on {each.dataset}"
-        show_table(*grids.table(each), title, spare=("RMSE, 95 % interval", "NMSE"))
+        show_table(*grids.table(each.to_dict()), title, spare=("RMSE, 95 % interval", "NMSE"))
     content = {"kind": "ablation", "studies": [each.to_dict() for each in results]}
     return content, "".join(map(grids.to_csv, results)), "\n".join(map(grids.to_markdown, results))
 

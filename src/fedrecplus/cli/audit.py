@@ -36,6 +36,7 @@ from fedrecplus.audit import (
     who_reads_what,
 )
 from fedrecplus.audit.attacks import Attack
+from fedrecplus.cli.declaring import names_in, whole_numbers_in
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
     Allow,
@@ -47,7 +48,6 @@ from fedrecplus.cli.options import (
     check_file_place,
     config_of,
     load_with_bar,
-    names_in,
     reads_own_files,
 )
 from fedrecplus.config import Config, assign, change, check, dumps, with_channel
@@ -148,7 +148,7 @@ def audit_command(
     second = None if knowing is None else load_with_bar(knowing, options)
     extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second, control.value)
     _ = extent.chosen  # misspellings are found before anything is trained
-    sizes = _sizes(cohort)
+    sizes = whole_numbers_in(cohort, "--cohort", "10,28,100")
     configs = _configs(names_in(algorithms), (channel, rows_sent), settings or [], seed, allow or ())
     cases = audit_cases(configs)  # what can't be audited is found before data is fetched
     ratings = load_with_bar(dataset, options)
@@ -216,18 +216,10 @@ def _shown_by_canaries(cases: Sequence[AuditCase], training: Ratings, canaries: 
     }
 
 
-def _sizes(cohort: str | None) -> list[int]:
-    """Sizes of cohorts; none where rounds are as the settings say."""
-    sizes = names_in(cohort)
-    if cohort is not None and not (sizes and all(size.isdecimal() and int(size) > 0 for size in sizes)):
-        raise UserError(f"--cohort {cohort!r} names no sizes", "give numbers of people: --cohort 10,28,100")
-    return [int(size) for size in sizes]
-
-
 def _with_cohorts(configs: dict[str, Config], sizes: Sequence[int], people: int) -> dict[str, Config]:
     """Every scheme with every size of cohort."""
-    if max(sizes) > people:
-        raise UserError(f"--cohort {max(sizes)}: only {people} people have ratings", "give a smaller number")
+    if not 0 < min(sizes) <= max(sizes) <= people:
+        raise UserError(f"--cohort: {people} people have ratings", f"give numbers from 1 to {people}")
     return {
         f"{name}, {size} people": check(change(config, "cohort.fraction", size / people, "--cohort"))
         for name, config in configs.items()

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.declaring import names_in, whole_numbers_in
 from fedrecplus.cli.display import say, show_table, tell
-from fedrecplus.cli.options import JsonFile, check_file_place, names_in
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.cli.options import JsonFile, check_file_place
+from fedrecplus.errors import unknown_name
 from fedrecplus.experiments import (
     BENCHMARKS,
     LISTS_OF,
@@ -57,7 +58,7 @@ def benchmark_command(
     """
     check_file_place(json_file)
     chosen = [benchmark_named(name) for name in names]
-    numbers = _seeds(seeds)
+    numbers = whole_numbers_in(seeds, "--seeds", "0,1,2")
     done: dict[str, Any] = {}
     for benchmark in chosen:
         watch = Stopwatch()
@@ -70,13 +71,6 @@ def benchmark_command(
         if page is not None:
             _renew(page, benchmark, done[benchmark.name], others)
     write_json_to(json_file, done)
-
-
-def _seeds(text: str) -> list[int]:
-    try:
-        return [int(seed) for seed in names_in(text)] or [0]
-    except ValueError:
-        raise UserError(f"--seeds {text}: not all are whole numbers", "write them with commas: --seeds 0,1,2") from None
 
 
 def _run(benchmark: Benchmark, seeds: list[int], data: Path | None, only: list[str]) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeGuard
 
 import typer
 
-from fedrecplus.cli.declaring import JsonFile, check_file_place, takes
+from fedrecplus.cli.declaring import JsonFile, check_file_place, names_in, takes
 from fedrecplus.cli.display import say, show_jobs, show_table, tell
 from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import (
@@ -23,7 +23,6 @@ from fedrecplus.cli.options import (
     changes_of,
     config_of,
     load_with_bar,
-    names_in,
     own_file,
     split_of,
     with_test,

@@ -46,6 +46,19 @@ def takes(**declared: Callable[..., Any]) -> Callable[[Command], Command]:
     return decorate
 
 
+def names_in(text: str | None) -> list[str]:
+    """``A,B,…`` as a list."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def whole_numbers_in(text: str | None, option: str, example: str) -> list[int]:
+    """``1,2,…`` as numbers; none where the option isn't given."""
+    names = names_in(text)
+    if text is not None and not (names and all(name.isdecimal() for name in names)):
+        raise UserError(f"{option} {text!r} is not all whole numbers", f"write them with commas: {option} {example}")
+    return [int(name) for name in names]
+
+
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
     """Find out before a long training that its figures could not be written."""
     for place in (*places, plot):

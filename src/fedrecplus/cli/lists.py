@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedrecplus.cli.declaring import names_in
 from fedrecplus.cli.display import say, show_table, tell
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ def list_options(
     """How a list is to be made, as ``ListOptions``."""
     from fedrecplus.training import ListOptions  # here: who only rates an item need not wait for it
 
-    items = tuple(item for item in map(str.strip, (session or "").split(",")) if item)
-    return ListOptions(n, by, not include_seen, explore, why, not any_time, after, items)
+    return ListOptions(n, by, include_seen, explore, any_time, after, names_in(session), why)
 
 
 def show_top_list(top_list: TopList, title: str = "") -> None:

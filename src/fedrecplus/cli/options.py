@@ -211,11 +211,6 @@ reads_own_files = takes(options=own_file)
 """a command of ratings: it gets ``FileOptions`` as its argument ``options``"""
 
 
-def names_in(text: str | None) -> list[str]:
-    """``A,B,…`` as a list."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
     """Load ratings, with a bar where that takes its time and somebody looks on."""
     if not sys.stderr.isatty():

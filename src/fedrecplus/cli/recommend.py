@@ -15,7 +15,7 @@ from fedrecplus.cli.lists import as_rows, list_options, show_top_list
 from fedrecplus.cli.options import Allow, JsonFile, check_file_place
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, write_json_to
-from fedrecplus.training import ListOptions, Recommender, recommend_many
+from fedrecplus.training import ListOptions, Recommender
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     ".parquet": pl.DataFrame.write_parquet,
@@ -71,7 +71,7 @@ def recommend_command(
     recommender = Recommender.load(run, allow or ())
     client = recommender.clients.client_ids.tolist() if client is None else client
     if out is not None:
-        lists = pl.DataFrame(recommend_many(recommender, list(dict.fromkeys(client)), wanted))
+        lists = pl.DataFrame(recommender.lists(list(dict.fromkeys(client)), wanted))
         with beside(out) as place:
             _WRITERS[out.suffix](lists, place)
         say(f"{out}: lists of {len(client):,} clients")

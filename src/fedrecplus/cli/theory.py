@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.declaring import whole_numbers_in
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, names_in, write_files
-from fedrecplus.errors import UserError
+from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, write_files
 from fedrecplus.experiments.theory import LEMMA_HEADINGS, Constants, corollary as horizons, lemma_rows, theory
 from fedrecplus.provenance import Stopwatch
 
@@ -40,7 +40,7 @@ def theory_command(
     Where a condition of the theorem doesn't hold, no bound is given.
     """
     check_file_place(json_file, plot=plot_file)
-    watch, lengths = Stopwatch(), _whole_numbers(corollary or "")
+    watch, lengths = Stopwatch(), whole_numbers_in(corollary, "--corollary", "10,100,1000")
     content = theory(run, dataset=dataset, looks=looks, allow=allow or ())
     if lengths:
         k = Constants(**{field.name: content["estimates"][field.name] for field in fields(Constants)})
@@ -48,13 +48,6 @@ def theory_command(
     content["made"] = watch.made(content["seed"])
     _show(content)
     write_files(content, json_file, plot_file, {})
-
-
-def _whole_numbers(text: str) -> list[int]:
-    names = names_in(text) if text else []
-    if not all(name.isdecimal() for name in names):
-        raise UserError(f"--corollary {text} has no numbers of rounds", "write them with commas: 10,100,1000")
-    return [int(name) for name in names]
 
 
 def _show(content: dict[str, Any]) -> None:

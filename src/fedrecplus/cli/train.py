@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from fedrecplus.cli.declaring import JsonFile, check_file_place, takes
+from fedrecplus.cli.declaring import JsonFile, check_file_place, names_in, takes
 from fedrecplus.cli.display import say, show_table, show_training, tell
 from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import (
@@ -22,7 +22,6 @@ from fedrecplus.cli.options import (
     TestFile,
     changes_of,
     config_of,
-    names_in,
     own_file,
 )
 from fedrecplus.cli.train_data import Asked

@@ -28,9 +28,13 @@ if TYPE_CHECKING:
         SPARE as SPARE,
         Comparison as Comparison,
         Published as Published,
+        Summary as Summary,
+        Table as Table,
         comparison_notes as comparison_notes,
         details_tables as details_tables,
         errors_table as errors_table,
+        figure_cell as figure_cell,
+        measure_tables as measure_tables,
         published as published,
         published_table as published_table,
         to_csv as to_csv,
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
         named_configs as named_configs,
     )
     from fedrecplus.experiments.family import FEDREC as FEDREC
-    from fedrecplus.experiments.family_tables import Table as Table
     from fedrecplus.experiments.heterogeneity import PAPER as PAPER
     from fedrecplus.experiments.jobs import Job as Job, JobOutcome as JobOutcome, Monitor as Monitor
     from fedrecplus.experiments.search_space import (

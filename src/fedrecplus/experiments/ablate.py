@@ -11,6 +11,7 @@ from typing import Any
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.comparison import Table
 from fedrecplus.experiments.jobs import (
     FIGURES,
     JobOutcome,
@@ -158,15 +159,15 @@ def study_of(name: str, config: Config) -> tuple[Config, tuple[str, ...]]:
     return config, STUDIES[name]
 
 
-def table(ablation: Ablation) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows to show."""
+def table(study: Mapping[str, Any]) -> Table:
+    """From the JSON: a row per cell."""
     rows = []
-    for cell in ablation.cells:
-        mae, rmse, nmse, _, seconds, up = (cell.figures[name] for name in FIGURES)
-        p = "first" if cell.test is None else f"{cell.test.p:.2g}"
+    for cell in study["cells"]:
+        mae, rmse, nmse, _, seconds, up = (FoldMean(**cell[name]) for name in FIGURES)
+        p = f"{cell['against_first']['p']:.2g}" if cell["against_first"] else "first"
         errors = [str(mae), str(rmse), str(nmse), rmse.interval, p]
-        rows.append([*map(str, cell.settings.values()), *errors, f"{seconds.mean:.1f}", f"{up.mean / 1000:.1f}"])
-    return [*ablation.vary, "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "seconds", "KB up"], rows
+        rows.append([*map(str, cell["settings"].values()), *errors, f"{seconds.mean:.1f}", f"{up.mean / 1000:.1f}"])
+    return [*study["vary"], "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "seconds", "KB up"], rows
 
 
 def to_csv(ablation: Ablation) -> str:
@@ -178,4 +179,4 @@ def to_csv(ablation: Ablation) -> str:
 def to_markdown(ablation: Ablation) -> str:
     """The table, with what it is about above it."""
     title = f"## {ablation.study}: {ablation.algorithm} on {ablation.dataset}, {ablation.folds} folds"
-    return f"{title}\n\n{markdown_table(*table(ablation))}"
+    return f"{title}\n\n{markdown_table(*table(ablation.to_dict()))}"

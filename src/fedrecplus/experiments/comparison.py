@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
 from fedrecplus.data import frame_of
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.statistics import FoldMean, PairedTest
+from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.experiments.trivial import ADDED, LIST_NAMES, TRIVIAL
 from fedrecplus.markdown import csv_table, html_table, markdown_table
 from fedrecplus.training import MEASURES
@@ -87,6 +87,54 @@ class Summary:
     failure: str | None = None
     """what a model from outside raised, in whichever fold; it has no figures then"""
 
+    @classmethod
+    def of(
+        cls,
+        dataset: str,
+        algorithm: str,
+        rows: Sequence[Mapping[str, Any]],
+        test: PairedTest | None = None,
+        list_test: PairedTest | None = None,
+    ) -> Summary:
+        """Of the results of all folds, as in ``result.json``."""
+        failure = next((row["failure"] for row in rows if "failure" in row), None)
+        if failure is not None:  # a mean over the folds that went well would be of other test ratings
+            rows = [{**row, **dict.fromkeys(FIGURES[:3]), "groups": {}, "ranking": {}} for row in rows]
+        groups, lists = ([row[name] or {} for row in rows] for name in ("groups", "ranking"))
+        list_groups = [figures.get("groups", {}) for figures in lists]
+        return cls(
+            dataset,
+            algorithm,
+            {figure: over_folds(row[figure] for row in rows) for figure in FIGURES},
+            {group: over_folds(of_fold.get(group, {}).get("rmse") for of_fold in groups) for group in GROUPS},
+            {figure: over_folds(figures.get(figure) for figures in lists) for figure in RANKING},
+            {name: over_folds(one.get(name, {}).get("ndcg@10") for one in list_groups) for name in LIST_GROUPS},
+            test,
+            list_test,
+            failure,
+        )
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Summary:
+        """What ``to_dict`` wrote."""
+
+        def means(names: Sequence[str], figures: Mapping[str, Any]) -> dict[str, FoldMean | None]:
+            return {name: FoldMean(**figures[name]) if figures.get(name) else None for name in names}
+
+        groups, ranking = content["groups"], content["ranking"]
+        test, list_test = content["against_baseline"], content["lists_against_baseline"]
+        return cls(
+            content["dataset"],
+            content["algorithm"],
+            means(FIGURES, content),
+            means(GROUPS, {name: group["rmse"] for name, group in groups.items()}),
+            means(RANKING, ranking),
+            means(LIST_GROUPS, {name: group["ndcg@10"] for name, group in ranking["groups"].items()}),
+            test and PairedTest(**test),
+            list_test and PairedTest(**list_test),
+            content["failure"],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         content = asdict(self)
@@ -95,6 +143,12 @@ class Summary:
         ranking = {**content.pop("ranking"), "groups": by_group}
         tests = {"against_baseline": content.pop("test"), "lists_against_baseline": content.pop("list_test")}
         return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, **tests}
+
+
+def over_folds(values: Iterable[float | None]) -> FoldMean | None:
+    """The mean of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return fold_mean(known) if known else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,6 +165,21 @@ class Comparison:
     """what others report on random folds; theirs are not ours, so no test is made"""
     split: str = "random"
     """how training and test were cut"""
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> list[Comparison]:
+        """What ``to_json`` wrote, by data set."""
+        return [
+            cls(
+                name,
+                [row for row in content["rows"] if row["dataset"] == name],
+                [row for row in content["trivial"] if row["dataset"] == name],
+                [Summary.read(row) for row in content["summary"] if row["dataset"] == name],
+                [Published(**row) for row in content["published"] if row["dataset"] == name],
+                split,
+            )
+            for name, split in content["splits"].items()
+        ]
 
     @property
     def title(self) -> str:
@@ -208,7 +277,7 @@ def test_cells(summary: Summary) -> list[str]:
 _ROW = ("dataset", "algorithm", "fold", "seed", *FIGURES, *(f"{group}_rmse" for group in GROUPS), *RANKING)
 _SHOWN = ("ndcg@10", "hr@10", "recall@10", "coverage@10")
 _ALSO_SHOWN = ("map@10", "mrr@10", "popularity@10")
-_LISTS = ("lists", "MAP@10", "MRR@10", "popularity", "few ratings", "many", "tail items", "difference", "p")
+_LISTS = ("lists", "MAP@10", "MRR@10", "popularity", "few ratings", "many", "tail items")
 
 
 def to_json(comparisons: Sequence[Comparison], made: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -250,25 +319,31 @@ def details_tables(comparison: Comparison) -> list[Table]:
 
     A difference is a client's RMSE less the baseline's, negative where better; of NDCG@10, positive where better.
     """
-    tests, groups, ranking, lists = [], [], [], []
+    tests, judged = [], []
     for summary in comparison.summaries:
-        test, name = summary.test, LIST_NAMES.get(summary.algorithm, summary.algorithm)
+        test, list_test = summary.test, summary.list_test
         interval, p = test_cells(summary)
         numbers = [f"{test.difference:+.4f}", f"{test.clients:,}"] if test else ["", ""]
         tests.append([summary.algorithm, figure_cell(summary.figures["nmse"]), interval, *numbers, p])
+        judged.append([f"{list_test.difference:+.4f}", f"{list_test.p:.2g}"] if list_test else ["", "baseline"])
+    *others, (headings, lists) = measure_tables(comparison.summaries)
+    of_errors: Table = (("algorithm", *SPARE[:2], "mean difference", "clients", "p"), tests)
+    with_tests: Table = ((*headings, "difference", "p"), [row + more for row, more in zip(lists, judged, strict=True)])
+    return [*([] if is_of_likes(comparison) else [of_errors]), *others, with_tests]
+
+
+def measure_tables(summaries: Sequence[Summary]) -> list[Table]:
+    """Errors by group, where there are any, and measures of lists."""
+    groups, ranking, lists = [], [], []
+    for summary in summaries:
+        name = LIST_NAMES.get(summary.algorithm, summary.algorithm)
         groups.append([summary.algorithm, *map(figure_cell, summary.groups.values())])
         ranking.append([name, *(figure_cell(summary.ranking[figure]) for figure in _SHOWN)])
-        judged = summary.list_test
-        numbers = [f"{judged.difference:+.4f}", f"{judged.p:.2g}"] if judged else ["", "baseline"]
-        means = [summary.ranking[figure] for figure in _ALSO_SHOWN]
-        short = ["–" if mean is None else f"{mean.mean:.4f}" for mean in (*means, *summary.ranking_groups.values())]
-        lists.append([name, *short, *numbers])
-    errors: list[Table] = [
-        (("algorithm", *SPARE[:2], "mean difference", "clients", "p"), tests),
-        (("RMSE of", "few ratings", "tail items", "worst tenth"), groups),
-    ]
+        means = (*(summary.ranking[figure] for figure in _ALSO_SHOWN), *summary.ranking_groups.values())
+        lists.append([name, *("–" if mean is None else f"{mean.mean:.4f}" for mean in means)])
+    has_errors = any(summary.figures["rmse"] for summary in summaries)
     return [
-        *([] if is_of_likes(comparison) else errors),
+        *([(("RMSE of", "few ratings", "tail items", "worst tenth"), groups)] if has_errors else []),
         (("ranking", "NDCG@10", "HR@10", "recall@10", "coverage@10"), ranking),
         (_LISTS, lists),
     ]

@@ -11,9 +11,8 @@ from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
 from fedrecplus.data import RatingsLike, Split, concatenate, load
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
-from fedrecplus.experiments.comparison import FIGURES, GROUPS, LIST_GROUPS, RANKING, Comparison, Summary, published
-from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation, lists_against
-from fedrecplus.experiments.statistics import FoldMean, fold_mean
+from fedrecplus.experiments.comparison import Comparison, Summary, published
+from fedrecplus.experiments.jobs import Monitor, against, cross_validation, lists_against
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.training import AUTO, RunFolder
 
@@ -76,7 +75,11 @@ def compare(
     outcomes = cross_validation(ratings, configs, folds, workers, folder_of, monitor, resume, split_by, outside)
     went_well = [name for name in (baseline, *configs) if not any("failure" in one.row for one in outcomes[name])]
     baseline = went_well[0]  # trivial predictors never fail
-    summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
+    first = outcomes[baseline]
+    summaries = [
+        Summary.of(ratings.name, name, [one.row for one in own], against(first, own), lists_against(first, own))
+        for name, own in outcomes.items()
+    ]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
     # what others published was measured on random folds: beside another split it would mislead
     others = published(ratings.name) if split_by == Split() else []
@@ -143,33 +146,3 @@ def _judging(configs: Sequence[Config]) -> EvaluationSettings:
             "set it for all of them: --set evaluation.relevant_from=4",
         )
     return trained[0] if trained else EvaluationSettings()
-
-
-def _of_group(ranking: dict[str, Any], group: str) -> float | None:
-    # runs of an older version, which a resumed comparison may have, know no groups of lists
-    value: float | None = ranking.get("groups", {}).get(group, {}).get("ndcg@10")
-    return value
-
-
-def _over_folds(values: Sequence[float | None]) -> FoldMean | None:
-    known = [value for value in values if value is not None]
-    return fold_mean(known) if known else None
-
-
-def _summary(dataset: str, own: Sequence[JobOutcome], baseline: Sequence[JobOutcome]) -> Summary:
-    rows = [outcome.row for outcome in own]
-    failure = next((row["failure"] for row in rows if "failure" in row), None)
-    if failure is not None:  # a mean over the folds that went well would be of other test ratings
-        rows = [{**row, **dict.fromkeys(FIGURES[:3]), "groups": {}, "ranking": {}} for row in rows]
-    lists = [row["ranking"] for row in rows]
-    return Summary(
-        dataset,
-        own[0].job.algorithm,
-        {figure: _over_folds([row[figure] for row in rows]) for figure in FIGURES},
-        {group: _over_folds([row["groups"].get(group, {}).get("rmse") for row in rows]) for group in GROUPS},
-        {figure: _over_folds([ranking.get(figure) for ranking in lists]) for figure in RANKING},
-        {group: _over_folds([_of_group(ranking, group) for ranking in lists]) for group in LIST_GROUPS},
-        against(baseline, own),
-        lists_against(baseline, own),
-        failure,
-    )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.experiments.comparison import published
+from fedrecplus.experiments.comparison import Table, published
 from fedrecplus.experiments.family import FEDREC, FEDREC_PLUS, verdict_of
 from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.markdown import markdown_table
 
-Table = tuple[Sequence[str], list[list[str]]]
 IDEAS = {
     "FedRec+ against FedRec, user average (Table I)": (FEDREC_PLUS, FEDREC),
     "the first idea alone: similar items, nearest ratings": ("FedRec+, similar items alone", FEDREC),
@@ -82,32 +81,11 @@ def errors_table(content: dict[str, Any]) -> Table:
 
 def claims_table(content: dict[str, Any]) -> Table:
     """A row per claim."""
-    rows = [
-        [
-            claim["says"],
-            verdict(claim),
-            f"{claim['difference']:+.4f}",
-            f"{claim['test']['difference']:+.4f}",
-            _p(claim),
-        ]
-        for claim in content["claims"]
-    ]
+    rows = []
+    for claim in content["claims"]:
+        differences = [f"{claim['difference']:+.4f}", f"{claim['test']['difference']:+.4f}"]
+        rows.append([claim["says"], verdict(claim), *differences, _p(claim)])
     return ("claim", "here", "difference of RMSE", "mean over clients", "p (Holm)"), rows
-
-
-def findings(content: dict[str, Any]) -> list[str]:
-    """Which claims hold, which don't, and by how much."""
-    words = {
-        "holds": "Holds",
-        "fails": "The opposite holds",
-        "mixed": "All ratings say one thing, the mean over clients another",
-        "no difference": "No difference is shown",
-    }
-    return [
-        f"{words[verdict(claim)]}: {claim['says']} ({claim['difference']:+.4f}, over clients "
-        f"{claim['test']['difference']:+.4f}, p = {_p(claim)})."
-        for claim in content["claims"]
-    ]
 
 
 def to_markdown(content: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
     from fedrecplus.training import ranking as ranking
-    from fedrecplus.training.batch import recommend_many as recommend_many
     from fedrecplus.training.callbacks import (
         Callback as Callback,
         EarlyStopping as EarlyStopping,

@@ -27,7 +27,6 @@ from fedrecplus.data import (
 from fedrecplus.data.files import pair_columns, ratings_of_frame
 from fedrecplus.errors import DataWarning, NotFittedError, UserError, unknown_name
 from fedrecplus.files import check_writable
-from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, choose
 from fedrecplus.training.lists import ListChoices, ListOptions
@@ -180,7 +179,7 @@ class FedRec:
     def predict(self, X: Pairs) -> NDArray[np.float64]:
         """Predicted ratings of pairs (user, item), on the data's scale; cold ones get the fallback's."""
         users, items = self._pairs(X)
-        return predict_pairs(self._fitted(), users, items)
+        return self._fitted().predict_pairs(users, items)
 
     def predict_frame(self, X: Pairs, backend: str | None = None) -> Any:
         """The same as a frame with columns user, item and prediction, in the library of ``X``."""
@@ -188,7 +187,7 @@ class FedRec:
         columns: dict[str, Any] = {
             "user": users,
             "item": items,
-            "prediction": predict_pairs(self._fitted(), users, items),
+            "prediction": self._fitted().predict_pairs(users, items),
         }
         return frame_of(columns, backend or (backend_of(X) if is_frame(X) else self.backend_))
 
@@ -207,12 +206,11 @@ class FedRec:
         item, a list each. ``ListOptions`` has all options. The frame is of the library that ``fit`` was given.
         """
         wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
-        columns = recommend_many(self._fitted(), wanted, ListOptions(n, **options))
-        return frame_of(columns, backend or self.backend_)
+        return frame_of(self._fitted().lists(wanted, ListOptions(n, **options)), backend or self.backend_)
 
     def similar_items(self, item: Any, n: int = 10, *, backend: str | None = None) -> Any:
         """The n items that are most like one, as a frame with columns item, similarity and title."""
-        return frame_of(similar_items(self._fitted(), item, n), backend or self.backend_)
+        return frame_of(self._fitted().similar_items(item, n), backend or self.backend_)
 
     def fold_in(self, ratings: Mapping[Any, float] | Iterable[tuple[Any, float]]) -> Person:
         """A newcomer, by item id → rating, whose ``recommend`` gives a frame, too; nothing is trained again."""

@@ -92,33 +92,33 @@ class ListChoices(TypedDict, total=False):
     """The options of a list, its length aside, as functions take them by name."""
 
     by: str
-    exclude_seen: bool
+    include_seen: bool
     explore: float
-    why: bool
-    follow: bool
+    any_time: bool
     after: Any
     session: Sequence[Any]
+    why: bool
 
 
 @dataclass(frozen=True)
 class ListOptions:
-    """How a list is to be made."""
+    """How a list is to be made. The command line and the service have the same names."""
 
     n: int = 10
     by: str = "list"
     """``list`` by the model's weights for lists, where it has any, or ``rating`` by predicted ratings"""
-    exclude_seen: bool = True
-    """leave out what the person has rated"""
+    include_seen: bool = False
+    """list what the person has rated, too"""
     explore: float = 0.0
     """from 0, the best items, to 1, items unlike each other"""
-    why: bool = False
-    """name the person's own items that speak most for each"""
-    follow: bool = True
-    """what was chosen last counts most, where its order is known and the model has learnt that this helps"""
+    any_time: bool = False
+    """what was chosen last counts no more than the rest, though the model may have learnt that more helps"""
     after: Any = None
     """the id of an item, as if the person had just chosen it"""
     session: Sequence[Any] = ()
     """ids of items, the latest last, that alone make the list, whatever the person chose before"""
+    why: bool = False
+    """name the person's own items that speak most for each"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "session", tuple(self.session))
@@ -126,9 +126,9 @@ class ListOptions:
         if self.by not in RANKED_BY:
             raise unknown_name("way to rank", self.by, RANKED_BY)
         if self.by == "rating" and (self.after is not None or self.session):
-            raise UserError("predicted ratings follow no choices", "ask for by=list, or without after and session")
+            raise UserError("predicted ratings follow no choices", "leave --by=rating out, or --after and --session")
         if self.after is not None and self.session:
-            raise UserError("after and session exclude each other", "add the item to the session, as its last")
+            raise UserError("--after and --session exclude each other", "add the item to the session, as its last")
         if not 0.0 <= self.explore <= 1.0:
             raise UserError(f"explore is {self.explore:g}", "give a number from 0 (the best items) to 1 (diverse ones)")
 

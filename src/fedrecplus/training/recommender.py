@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.data import STANDARD_HIGH
 from fedrecplus.errors import UserError
-from fedrecplus.parts import LONG_AGO, MOMENT, recency_weights
-from fedrecplus.training.evaluation import Fallback, client_means
+from fedrecplus.parts import LONG_AGO, MOMENT, recency_weights, unit_rows
+from fedrecplus.training.evaluation import Fallback, Predictor, client_means
 from fedrecplus.training.lists import (
     Choices,
     ListChoices,
@@ -23,13 +23,15 @@ from fedrecplus.training.lists import (
     Reason,
     Recommendation,
     TopList,
+    check_length,
     columns_of,
     diversified,
     figures_of,
     reasons,
     recommendations,
+    title_of,
 )
-from fedrecplus.training.model_files import PrivateParts, SharedModel
+from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts
 from fedrecplus.training.ranking import top
 
 Array = NDArray[np.float64]
@@ -76,7 +78,7 @@ class Person:
         model, own = self.model, self._choices(options)
         scores = self._scores(options.by, own)
         ratings, ranked = model.scale.restore(self._raw()), scores.copy()
-        if options.exclude_seen:
+        if not options.include_seen:
             ranked[np.concatenate([self.items, own.items])] = -np.inf
         best, price = top(ranked, model.public.popularity, options.n), None
         if options.explore > 0:
@@ -94,17 +96,18 @@ class Person:
             return self._moment(options)
         known = self.model.known[self.items]
         recency = None
-        if options.follow and options.by == "list" and self.ages is not None:
+        if not options.any_time and options.by == "list" and self.ages is not None:
             recency = recency_weights(self.ages[known], self.model.decay)
         return Choices(self.items[known], self.ratings[known], recency)
 
     def _moment(self, options: ListOptions) -> Choices:
         """The session alone, or all that was chosen and then one item more."""
-        model = self.model
-        if not model.config.model.CHOICES:
+        model, chosen = self.model, self.model.config.model
+        if not chosen.CHOICES or chosen.POPULAR_LISTS:
+            lists = "lists what is popular" if chosen.POPULAR_LISTS else "learns from ratings, not from choices"
             raise UserError(
-                f"the model {model.config.model.rule!r} learns from ratings, not from choices: it follows no session",
-                "train fedrec+secure, fcf or another model of choices",
+                f"the model {chosen.rule!r} {lists}: it follows no session, and nothing that was just chosen",
+                "leave --after and --session out, or train fedrec+secure, fcf or another model of choices",
             )
         latest = numbers_of(model.item_ids, options.session or [options.after], "item")[::-1]
         before = ~np.isin(self.items, latest) & (options.after is not None)
@@ -167,8 +170,7 @@ class Recommender:
     @classmethod
     def for_newcomers(cls, model: SharedModel) -> Recommender:
         """The recommender of those who have a model and no simulated clients: all of its persons are folded in."""
-        nobody = np.zeros(0, dtype=np.int64)
-        return cls(model, PrivateParts(nobody, nobody, nobody, nobody, nobody))
+        return cls(model, nobodys_parts())
 
     def save(self, folder: str | Path) -> None:
         """Write both parts into a run folder."""
@@ -196,6 +198,58 @@ class Recommender:
     def top_items(self, client_id: Any, n: int = 10, **options: Unpack[ListChoices]) -> list[Recommendation]:
         """The same as objects: see ``Person.top_items``."""
         return self.client(client_id).top_items(n, **options)
+
+    def predict_pairs(self, users: Sequence[Any], items: Sequence[Any]) -> Array:
+        """Predicted ratings of pairs, on the data's scale.
+
+        Of a user without ratings items are predicted by their means, an item without ratings by the user's, as in
+        evaluations.
+        """
+        model, parts = self.model, self.clients
+        people, places = places_among(parts.client_ids, np.array(users)), places_among(model.item_ids, np.array(items))
+        values, public = model.scale.standardise(model.scale.values(parts.codes)), model.public
+        # one more client and item, −1, of whom nothing is known
+        fallback = Fallback(
+            np.append(client_means(parts.indptr, values, public.mean), public.mean),
+            np.append(public.averages(), public.mean),
+            np.append(np.diff(parts.indptr) > 0, False),
+            np.append(public.popularity > 0, False),
+            np.append(model.known, False),
+            public.mean,
+        )
+        standard = np.zeros(len(people))
+        both = (people >= 0) & (places >= 0)
+        standard[both] = Predictor(parts.W, model.X, scored_by=model.scored_by).predict(people[both], places[both])
+        return model.scale.restore(fallback.mend(standard, people, places))
+
+    def lists(self, users: Sequence[Any], options: ListOptions) -> dict[str, list[Any]]:
+        """The best items of each user, best first: columns user, rank, item, score, rating and title, and why.
+
+        ``why``, where it is asked for, has the ids of the user's own items that speak most for each.
+        """
+        columns: dict[str, list[Any]] = {"user": [], **columns_of((), options.why)}
+        for user in users:
+            best = self.client(user).top_list(options).items
+            columns["user"] += [user] * len(best)
+            for name, values in columns_of(best, options.why).items():
+                columns[name] += values
+        return columns
+
+    def similar_items(self, item: Any, n: int = 10) -> dict[str, list[Any]]:
+        """The n rated items whose rows of the shared table are most like this one's, by columns.
+
+        After: Sarwar et al. 2001, cosine similarity, of factors instead of ratings.
+        """
+        check_length(n)
+        model = self.model
+        number = int(numbers_of(model.item_ids, [item], "item")[0])
+        rows = unit_rows(model.V.astype(np.float64))
+        similarity = rows @ rows[number]
+        similarity[model.public.popularity == 0] = -np.inf
+        similarity[number] = -np.inf
+        best = top(similarity, model.public.popularity, n)
+        titles = [title_of(model, place) for place in best.tolist()]
+        return {"item": model.item_ids[best].tolist(), "similarity": similarity[best].tolist(), "title": titles}
 
     def fold_in(self, ratings: Mapping[Any, float] | Iterable[tuple[Any, float]]) -> Person:
         """A newcomer with these ratings (item id → rating, the latest last): weights in closed form, on the device."""

@@ -85,6 +85,8 @@ class Model(Part[S]):
     """whether it predicts ratings of items that nobody rated, by what describes them"""
     CHOICES: ClassVar[bool] = False
     """whether it learns from what people chose"""
+    POPULAR_LISTS: ClassVar[bool] = False
+    """whether everybody's list is what is popular, whatever a person chose"""
     ALL_ITEMS: ClassVar[bool] = False
     """whether an upload has a row of every item"""
     RATINGS_BY: ClassVar[str] = "model"

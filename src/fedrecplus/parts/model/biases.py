@@ -41,6 +41,7 @@ class Biases(Model[Settings]):
     """r̂ = μ + b_i + b_u."""
 
     CHOICES = True
+    POPULAR_LISTS = True
 
     def tree(self) -> dict[str, Leaf]:
         """b."""

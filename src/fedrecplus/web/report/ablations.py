@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, mean_sd, paragraph, plot, table, trace
+from fedrecplus.experiments import ablate
+from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, paragraph, plot, table, trace
 from fedrecplus.web.report.inputs import made
 
 _TITLES = {
@@ -24,21 +25,11 @@ def _section(study: dict[str, Any], content: dict[str, Any]) -> Section:
     parts = [
         paragraph(about, "p: Wilcoxon's signed-rank test over clients against the first row."),
         _plot(study),
-        table([*study["vary"], "MAE", "RMSE", "NMSE", "p", "KB up per client and round"], _rows(study)),
+        table(*ablate.table(study), "KB up: of a client in a round."),
         bullets(_findings(study)),
         made(content.get("made"), {"config that all rows share": study["config"]}),
     ]
     return Section(study["study"], _TITLES.get(study["study"], study["study"]), parts)
-
-
-def _rows(study: dict[str, Any]) -> list[list[str]]:
-    rows = []
-    for cell in study["cells"]:
-        settings, test = [str(value) for value in cell["settings"].values()], cell["against_first"]
-        kilobytes = f"{cell['bytes_up_per_client_round']['mean'] / 1000:.1f}"
-        p = f"{test['p']:.2g}" if test else "first"
-        rows.append([*settings, *mean_sd(cell, "mae", "rmse", "nmse"), p, kilobytes])
-    return rows
 
 
 def _plot(study: dict[str, Any]) -> str:

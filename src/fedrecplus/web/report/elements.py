@@ -16,6 +16,8 @@ _HINT = '<p class="hint">Scroll sideways: there is more →</p>'
 """shown by ``page.js`` where something is wider than the page"""
 _LONGEST_NUMBER = 22
 """longer cells are text that may break"""
+PAPER_PRESET = "fedrec+paper"
+"""the paper's own algorithm"""
 
 
 def text(value: object) -> str:
@@ -75,12 +77,6 @@ def table(
     )
 
 
-def mean_sd(row: Mapping[str, Any], *names: str) -> list[str]:
-    """Figures over folds as cells: mean ± standard deviation, which one fold has not; a dash where there is none."""
-    figures = [row.get(name) for name in names]
-    return ["–" if each is None else str(FoldMean(**each)) for each in figures]
-
-
 def trace(name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **look: Any) -> dict[str, Any]:
     """A plotly scatter trace."""
     return {"type": "scatter", "mode": mode, "name": name, "x": x, "y": y, **look}
@@ -122,10 +118,10 @@ NAMES = {"automargin": True, "autorange": "reversed", "type": "category"}
 """an axis of names, the first on top"""
 
 
-def means(name: str, figures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def means(name: str, figures: Mapping[str, FoldMean]) -> dict[str, Any]:
     """A trace of means over folds with their spread. Dots, not bars: no zero on the axis hides the differences."""
-    spread = {"type": "data", "array": [each["sd"] for each in figures.values()]}
-    places = [each["mean"] for each in figures.values()]
+    spread = {"type": "data", "array": [each.sd for each in figures.values()]}
+    places = [each.mean for each in figures.values()]
     return trace(name, places, list(figures), "markers", error_x=spread, marker={"size": 10})
 
 

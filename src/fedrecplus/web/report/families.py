@@ -50,15 +50,10 @@ def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:
 def _tables(content: dict[str, Any]) -> list[str]:
     """One run of the family."""
     settings = {member["name"]: "\n".join(member["settings"]) for member in content["members"]}
-    claims = (
-        [table(*family_tables.claims_table(content)), bullets(family_tables.findings(content))]
-        if content["claims"]
-        else []
-    )
     return [
         f"<h3>{text(family_tables.title(content))}</h3>",
         table(*family_tables.errors_table(content)),
-        *claims,
+        table(*family_tables.claims_table(content)) if content["claims"] else "",
         made(content.get("made"), {"what all members share": content["config"], **settings}),
     ]
 
@@ -80,7 +75,7 @@ def _gain(contents: Sequence[dict[str, Any]]) -> str:
     for content in contents:
         errors = {member["name"]: [row["rmse"] for row in member["rows"]] for member in content["members"]}
         names = [name for name in errors if name != FEDREC and FEDREC in errors]
-        changes = [fold_mean([a - b for a, b in zip(errors[n], errors[FEDREC], strict=True)]) for n in names]
-        traces.append(means(family_tables.table_column(content), dict(zip(names, map(vars, changes), strict=True))))
+        changes = {n: fold_mean([a - b for a, b in zip(errors[n], errors[FEDREC], strict=True)]) for n in names}
+        traces.append(means(family_tables.table_column(content), changes))
     layout = {"xaxis": figure_axis(f"RMSE less that of {FEDREC}", zeroline=True), "yaxis": NAMES}
     return plot(traces, layout, f"Where the gain comes from: RMSE less that of {FEDREC}, mean ± sd over folds.")

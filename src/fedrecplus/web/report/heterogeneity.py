@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+from fedrecplus.experiments import heterogeneity_tables
 from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, heatmap, paragraph, plot, table, trace
 from fedrecplus.web.report.inputs import made
 
@@ -29,7 +30,7 @@ def heterogeneity_section(content: dict[str, Any]) -> Section:
             "Coloured cells differ from uniform weights: p < 0.05 over clients and at least 0.001.",
         ),
         bullets([f"{name}: {summary}." for name, summary in content["scenarios"].items()]),
-        _errors(grid),
+        _errors(content),
         _map(grid),
         _drift(content, grid),
         _attackers(grid),
@@ -40,29 +41,27 @@ def heterogeneity_section(content: dict[str, Any]) -> Section:
 
 
 class _Grid:
-    """Cells by scenario and rule; not every pair needs to be there."""
+    """Cells by scenario and rule."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.scenarios, self.rules = list(content["scenarios"]), list(content["rules"])
         self.cells = {(cell["scenario"], cell["rule"]): cell for cell in content["cells"]}
 
     def value(self, scenario: str, rule: str, name: str = "rmse") -> float | None:
-        """A figure's mean; None where it is unknown or the training diverged."""
+        """A figure's mean; None where the training diverged, or the rule was not tried."""
         cell = self.cells.get((scenario, rule))
         return float(cell[name]["mean"]) if cell and cell[name] else None
 
 
-def _errors(grid: _Grid) -> str:
-    rows, classes = [], {}
-    for r, rule in enumerate(grid.rules):
-        row = [rule]
-        for c, scenario in enumerate(grid.scenarios, start=1):
-            cell, rmse = grid.cells.get((scenario, rule)), grid.value(scenario, rule)
-            row.append("" if cell is None else "diverged" if rmse is None else f"{rmse:.4f}")
-            if cell and cell["verdict"] in ("helps", "harms", "diverges"):
-                classes[r, c] = "helps" if cell["verdict"] == "helps" else "harms"
-        rows.append(row)
-    return table(["RMSE", *grid.scenarios], rows, classes=classes)
+def _errors(content: dict[str, Any]) -> str:
+    rules, scenarios = list(content["rules"]), list(content["scenarios"])
+    colours = {"helps": "helps", "harms": "harms", "diverges": "harms"}
+    classes = {
+        (rules.index(cell["rule"]), scenarios.index(cell["scenario"]) + 1): colours[cell["verdict"]]
+        for cell in content["cells"]
+        if cell["verdict"] in colours
+    }
+    return table(*heterogeneity_tables.table(content, "RMSE"), "↓ better, ↑ worse.", classes)
 
 
 def _map(grid: _Grid) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 from fedrecplus.experiments import FoldMean, Table, family_tables, heterogeneity_tables
 from fedrecplus.experiments.theory import corollary, lemmas, weights_in_words
 from fedrecplus.markdown import markdown_table
+from fedrecplus.web.report.elements import PAPER_PRESET
 from fedrecplus.web.report.inputs import Found
-from fedrecplus.web.report.verdicts import PAPER_PRESET
 
 _MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n)(?P<text>.*?)(<!-- end -->)", re.S)
 

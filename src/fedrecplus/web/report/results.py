@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fedrecplus.config import dumps, from_tables
-from fedrecplus.experiments import LIST_NAMES, FoldMean, Published, published
+from fedrecplus.experiments import (
+    LIST_NAMES,
+    Comparison,
+    Table,
+    comparison_notes,
+    details_tables,
+    errors_table,
+    published_table,
+)
 from fedrecplus.web.report.elements import (
     NAMES,
+    PAPER_PRESET,
     Section,
     bullets,
     details,
     figure_axis,
-    mean_sd,
     means,
     paragraph,
     plot,
@@ -22,50 +30,7 @@ from fedrecplus.web.report.elements import (
 )
 from fedrecplus.web.report.inputs import made_of_runs
 
-_MEASURES = ("ndcg@10", "recall@10", "precision@10", "hr@10", "map@10", "mrr@10", "coverage@10", "popularity@10")
-_LIST_GROUPS = {"few_ratings": "few ratings", "many_ratings": "many ratings", "tail_items": "tail items"}
-_ERROR_GROUPS = {"few_ratings": "few ratings", "tail_items": "tail items", "worst_tenth": "worst tenth"}
-_ERRORS = {"rmse": "RMSE", "mae": "MAE"}
-Results = Sequence[Mapping[str, Any]]
-"""``result.json`` of every fold"""
-
-
-def breakdown(named: Mapping[str, Results], list_names: Mapping[str, str] | None = None) -> str:
-    """Tables that a reader may open, means over folds; nothing where no result has any of it.
-
-    ``list_names`` are other names for lists: that of ``global-mean`` is the most popular items.
-    """
-    lists: list[tuple[str, ...]] = [("ranking", name) for name in _MEASURES]
-    lists += [("ranking", "groups", group, "ndcg@10") for group in _LIST_GROUPS]
-    headings = [*(name.replace("ndcg", "NDCG") for name in _MEASURES)]
-    headings += [f"NDCG@10, {name}" for name in _LIST_GROUPS.values()]
-    errors = [("groups", group, error) for error in _ERRORS for group in _ERROR_GROUPS]
-    of_errors = [f"{error}, {name}" for error in _ERRORS.values() for name in _ERROR_GROUPS.values()]
-    renamed = {(list_names or {}).get(name, name): results for name, results in named.items()}
-    parts = [_table(renamed, headings, lists), _table(named, of_errors, errors)]
-    return details("ranking measures, and figures by group", *parts) if any(parts) else ""
-
-
-def _table(named: Mapping[str, Results], headings: Sequence[str], paths: Sequence[tuple[str, ...]]) -> str:
-    rows = [[name, *(_mean(results, path) for path in paths)] for name, results in named.items()]
-    known = [row for row in rows if set(row[1:]) != {"–"}]
-    return table(["", *headings], known) if known else ""
-
-
-def _mean(results: Results, path: Sequence[str]) -> str:
-    figures = [_at(result, path) for result in results]
-    known = [value for value in figures if value is not None]
-    return f"{sum(known) / len(known):.4f}" if known else "–"
-
-
-def _at(result: Any, path: Sequence[str]) -> float | None:
-    for name in path:
-        result = (result or {}).get(name)
-    return None if result is None else float(result)
-
-
-PAPER_PRESET, OURS = "fedrec+paper", "fedrec+"
-_HEADINGS = ("", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "NDCG@10")
+_OURS = "fedrec+"
 
 
 def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
@@ -79,83 +44,54 @@ def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
         )
     ]
     for content in comparisons:
-        for name in dict.fromkeys(row["dataset"] for row in content["summary"]):
-            parts += _measured(name, content)
+        for comparison in Comparison.read(content):
+            parts += _measured(comparison)
     return Section("results", "Results", parts)
 
 
-def _measured(name: str, content: dict[str, Any]) -> list[str]:
-    ours = [row for row in content["summary"] if row["dataset"] == name]
-    runs = [row for row in content["rows"] if row["dataset"] == name]
-    named = {f"config of {row['algorithm']}": row["config"] for row in runs}
+def breakdown(tables: Sequence[Table]) -> str:
+    """Tables that a reader may open."""
+    return details("ranking measures, and figures by group", *(table(*each) for each in tables))
+
+
+def _measured(comparison: Comparison) -> list[str]:
+    named = {f"config of {row['algorithm']}": row["config"] for row in comparison.rows}
     configs = {name: dumps(from_tables(config, source=name)) for name, config in named.items()}
-    trivial = [row for row in content.get("trivial", []) if row["dataset"] == name]
-    blocks = [bullets(_findings(ours)), *_plots(name, ours), made_of_runs([*runs, *trivial], configs)]
-    results: dict[str, list[dict[str, Any]]] = {row["algorithm"]: [] for row in ours}
-    for row in (*trivial, *runs):
-        results.setdefault(row["algorithm"], []).append(row)
-    return [f"<h3>{text(name)}</h3>", *_tables(name, ours), breakdown(results, LIST_NAMES), *blocks]
+    others = details("what others report", table(*published_table(comparison))) if comparison.published else ""
+    return [
+        f"<h3>{text(comparison.title)}</h3>",
+        table(*errors_table(comparison)),
+        others,
+        breakdown(details_tables(comparison)),
+        bullets([*(f"{note}." for note in comparison_notes(comparison)), *_not_the_paper_s(comparison)]),
+        *_plots(comparison),
+        made_of_runs([*comparison.rows, *comparison.trivial], configs),
+    ]
 
 
-def _tables(name: str, ours: Sequence[dict[str, Any]]) -> list[str]:
-    rows = []
-    for row in ours:
-        test, rmse = row["against_baseline"], row["rmse"]
-        interval = "–" if rmse is None else FoldMean(**rmse).interval
-        p = f"{test['p']:.2g}" if test else "–" if rmse is None else "baseline"
-        errors = mean_sd(row, "mae", "rmse", "nmse")
-        rows.append([row["algorithm"], *errors, interval, p, *mean_sd(row.get("ranking", {}), "ndcg@10")])
-    others = [[f"{row.system} ({row.source})", *_printed(row)] for row in published(name)]
-    return [table(_HEADINGS, rows), *([details("what others report", table(_HEADINGS[:4], others))] if others else [])]
+def _not_the_paper_s(comparison: Comparison) -> list[str]:
+    """What a preset of ours is not."""
+    errors = {one.algorithm: error.mean for one in comparison.summaries if (error := one.figures["rmse"])}
+    if _OURS not in errors:
+        return []
+    own = f"{PAPER_PRESET} is, with {errors[PAPER_PRESET]:.4f}" if PAPER_PRESET in errors else f"{PAPER_PRESET} is"
+    return [
+        f"{_OURS} ({errors[_OURS]:.4f}) is not the paper's algorithm: it trains another model, with public means and "
+        f"the catalogue. {own}. Presets differ in many settings, so no difference here speaks for one idea."
+    ]
 
 
-def _printed(row: Published) -> list[str]:
-    return [f"{row.mae:.4f}", f"{row.rmse:.4f}", "" if row.nmse is None else f"{row.nmse:.4f}"]
-
-
-def _findings(ours: Sequence[dict[str, Any]]) -> list[str]:
-    """Which presets lose to trivial predictors, and what a preset is not: made from the numbers above."""
-    errors = {row["algorithm"]: row["rmse"]["mean"] for row in ours if row["rmse"]}
-    lines, trivial = _list_findings(ours), errors.get("bias-only")
-    worse = [f"{name} ({rmse:.4f})" for name, rmse in errors.items() if trivial and rmse > trivial]
-    if worse:
-        lines.append(
-            f"Means of people and items alone (bias-only) have an RMSE of {trivial:.4f}, below {', '.join(worse)}."
-        )
-    if OURS in errors:
-        own = f"{PAPER_PRESET} is, with {errors[PAPER_PRESET]:.4f}" if PAPER_PRESET in errors else f"{PAPER_PRESET} is"
-        lines.append(
-            f"{OURS} ({errors[OURS]:.4f}) is not the paper's algorithm: it trains another model, with public means and "
-            f"the catalogue. {own}. Presets differ in many settings, so no difference here speaks for one idea."
-        )
-    return lines
-
-
-def _ndcg(ours: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Algorithm → NDCG@10 over folds, where there is one; the global mean's list is the most popular items."""
-    names = {row["algorithm"]: LIST_NAMES.get(row["algorithm"], row["algorithm"]) for row in ours}
-    by_algorithm = {names[row["algorithm"]]: row.get("ranking", {}).get("ndcg@10") for row in ours}
-    return {name: figure for name, figure in by_algorithm.items() if figure is not None}
-
-
-def _list_findings(ours: Sequence[dict[str, Any]]) -> list[str]:
-    """Which lists are worse than the most popular items."""
-    ndcg = {name: figure["mean"] for name, figure in _ndcg(ours).items()}
-    floor = ndcg.get(LIST_NAMES["global-mean"])
-    worse = [f"{name} ({value:.4f})" for name, value in ndcg.items() if floor and value < floor]
-    lines = []
-    if worse:
-        lines.append(f"As a list, the most popular items have an NDCG@10 of {floor:.4f}, above {', '.join(worse)}.")
-    if not any(row["rmse"] for row in ours):
-        lines.append("All ratings are the same (likes alone), so there is no error to report.")
-    return lines
-
-
-def _plots(name: str, ours: Sequence[dict[str, Any]]) -> list[str]:
-    about = f"on {name}, mean ± sd over folds"
+def _plots(comparison: Comparison) -> list[str]:
+    about = f"on {comparison.title}, mean ± sd over folds"
+    errors = {one.algorithm: error for one in comparison.summaries if (error := one.figures["rmse"])}
+    lists = {
+        LIST_NAMES.get(one.algorithm, one.algorithm): ndcg
+        for one in comparison.summaries
+        if (ndcg := one.ranking["ndcg@10"])
+    }
     shown = [
-        ({row["algorithm"]: row["rmse"] for row in ours if row["rmse"]}, figure_axis("RMSE"), f"RMSE {about}."),
-        (_ndcg(ours), figure_axis("NDCG@10", rangemode="tozero"), f"NDCG@10 {about}: more is better."),
+        (errors, figure_axis("RMSE"), f"RMSE {about}."),
+        (lists, figure_axis("NDCG@10", rangemode="tozero"), f"NDCG@10 {about}: more is better."),
     ]
     return [
         plot([means("measured", figures)], {"xaxis": x_axis, "yaxis": NAMES}, caption)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrecplus.config import flat
-from fedrecplus.experiments import fold_mean
+from fedrecplus.experiments import Summary, figure_cell, measure_tables
 from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, trace, unique
 from fedrecplus.web.report.inputs import fold_names, made_of_runs
 from fedrecplus.web.report.results import breakdown
@@ -38,8 +38,11 @@ def runs_section(runs: Sequence[Run], comparisons: Sequence[dict[str, Any]]) -> 
         "where it is known, marked (fit).",
     )
     results = {name: [run["result"] for run in group] for name, group in _grouped(own).items()}
-    rows = [_row(name, each) for name, each in results.items()]
-    return Section("runs", "Runs", [about, table(_HEADINGS, rows), breakdown(results), _origin(own)])
+    summaries = [Summary.of(each[0]["dataset"], name, each) for name, each in results.items()]
+    rows = [_row(summary, each) for summary, each in zip(summaries, results.values(), strict=True)]
+    tested = [summary for summary in summaries if summary.ranking["ndcg@10"]]
+    measures = breakdown(measure_tables(tested)) if tested else ""
+    return Section("runs", "Runs", [about, table(_HEADINGS, rows), measures, _origin(own)])
 
 
 def _origin(runs: Sequence[Run]) -> str:
@@ -78,30 +81,16 @@ def _name(run: Run, others: Sequence[Run]) -> str:
     return f"{name}, {result['dataset']}" if several else name
 
 
-def _row(name: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
+def _row(summary: Summary, results: Sequence[Mapping[str, Any]]) -> list[str]:
     costs = ("rounds", "seconds", "bytes_up_per_client_round")
     rounds, seconds, sent = (sum(result[cost] for result in results) / len(results) for cost in costs)
-    errors = [_error(results, figure) for figure in ("mae", "rmse", "nmse")]
-    ends = [f"{rounds:.0f}", f"{seconds:.1f}", f"{sent / 1000:.1f}"]
-    return [name, str(results[0]["dataset"]), fold_names(results), *errors, _lists(results), *ends]
-
-
-def _lists(results: Sequence[Mapping[str, Any]]) -> str:
-    figures = [(result.get("ranking") or {}).get("ndcg@10") for result in results]
-    values = [value for value in figures if value is not None]
-    if not values:
-        return "–"
-    return str(fold_mean(values))
-
-
-def _error(results: Sequence[Mapping[str, Any]], figure: str) -> str:
-    tested = [result[figure] for result in results if result[figure] is not None]
-    fitted = [result["fit"][figure] for result in results if result.get("fit") and result["fit"][figure] is not None]
-    values = tested or fitted
-    if not values:
-        return "–"
-    shown = str(fold_mean(values))
-    return shown if tested else f"{shown} (fit)"
+    fitted = Summary.of(summary.dataset, summary.algorithm, [{**each, **(each.get("fit") or {})} for each in results])
+    errors = []
+    for name in ("mae", "rmse", "nmse"):
+        tested, fit = summary.figures[name], fitted.figures[name]
+        errors.append(str(tested) if tested else f"{fit} (fit)" if fit else "–")
+    lists, ends = figure_cell(summary.ranking["ndcg@10"]), [f"{rounds:.0f}", f"{seconds:.1f}", f"{sent / 1000:.1f}"]
+    return [summary.algorithm, summary.dataset, fold_names(results), *errors, lists, *ends]
 
 
 def convergence_section(runs: Sequence[Run]) -> Section | None:
@@ -118,12 +107,9 @@ def convergence_section(runs: Sequence[Run]) -> Section | None:
     times = [second for curve in curves.values() for second in curve["seconds"] if second > 0]
     wide = bool(times) and max(times) >= _DECADE * min(times)
     time = axis("seconds of training", hoverformat=".2f", **({"type": "log"} if wide else {"rangemode": "tozero"}))
+    by_round = {"xaxis": axis("round", rangemode="tozero"), "yaxis": errors}
     parts = [
-        plot(
-            rounds,
-            {"xaxis": axis("round", rangemode="tozero"), "yaxis": errors},
-            f"Learning curves, mean over folds.{cut}",
-        ),
+        plot(rounds, by_round, f"Learning curves, mean over folds.{cut}"),
         plot(seconds, {"xaxis": time, "yaxis": errors}, f"Time to accuracy: seconds without evaluation.{cut}"),
         _cost_table(curves),
         _origin([run for own in groups.values() for run in own]),
@@ -137,10 +123,8 @@ def _error_axis(curves: Sequence[Curve]) -> tuple[dict[str, Any], str]:
     top = _HIGHEST_SHOWN * max(bests)
     if highest <= top:
         return figure_axis("RMSE on test ratings"), ""
-    shown = [min(bests) - 0.05 * (top - min(bests)), top]
-    return figure_axis(
-        "RMSE on test ratings", range=shown
-    ), f" Errors above {top:.4f} are cut off; double-click for all."
+    shown = figure_axis("RMSE on test ratings", range=[min(bests) - 0.05 * (top - min(bests)), top])
+    return shown, f" Errors above {top:.4f} are cut off; double-click for all."
 
 
 def _curve(runs: Sequence[Run]) -> Curve:

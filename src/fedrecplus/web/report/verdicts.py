@@ -11,10 +11,9 @@ from typing import Any
 
 from fedrecplus.experiments import PAPER, family_tables
 from fedrecplus.experiments.theory import weights_in_words
-from fedrecplus.web.report.elements import Section, bullets, paragraph
+from fedrecplus.web.report.elements import PAPER_PRESET, Section, bullets, paragraph
 from fedrecplus.web.report.inputs import Found
 
-PAPER_PRESET = "fedrec+paper"
 _WORDS = {
     "holds": "Hold, by the change of RMSE",
     "fails": "The opposite holds of",

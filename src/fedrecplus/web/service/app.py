@@ -194,7 +194,7 @@ def _list(served: ServedModel, wanted: ListRequest) -> Response:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
         return _problem(422, f"unknown items {named}{more}", "ratings", "leave them out; `/items` lists those known")
     try:
-        options = ListOptions(wanted.n, wanted.by, not wanted.include_seen, wanted.explore, wanted.why)
+        options = ListOptions(**wanted.model_dump(exclude={"ratings"}))
         top_list = served.recommender.fold_in(wanted.ratings).top_list(options)
     except UserError as error:
         return _problem(422, error.problem, "ratings", error.remedy)
