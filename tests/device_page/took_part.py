@@ -13,7 +13,7 @@ import httpx
 
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.web.device_page.pages import DevicePages
-from fedrecplus.web.device_page.server import TOKEN, PageServer
+from fedrecplus.web.local_server import TOKEN, PageServer
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.web.page.open import address_of, file_server
+from fedrecplus.web import FolderPages, PageServer
 from tests.waiting import GIVE_UP
 
 RATED = """Array.from(document.querySelectorAll('.mine .row'), (row) => {
@@ -21,11 +21,11 @@ RATED = """Array.from(document.querySelectorAll('.mine .row'), (row) => {
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a folder on 127.0.0.1."""
-    server = file_server(folder)
+    server = PageServer(FolderPages(folder), "")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield address_of(server)
+        yield server.address
     finally:
         server.shutdown()
         server.server_close()

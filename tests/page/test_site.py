@@ -13,8 +13,8 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.errors import UserError
+from fedrecplus.web import FolderPages, PageServer
 from fedrecplus.web.page.build import build_site, page_files, read_model
-from fedrecplus.web.page.open import file_server
 from fedrecplus.web.page.quantise import quantise, tables_of, with_tables
 from fedrecplus.web.page.what_leaves import SHOWN
 
@@ -124,7 +124,7 @@ def test_the_command_says_what_it_made_and_what_is_wrong(
     for wrong in (["page", str(tmp_path / "none")], ["page", run, "--bits", "7"], ["page", str(tmp_path / "site")]):
         assert exit_code_of([*wrong, "--out", str(tmp_path / "other")]) == 2
     assert not (tmp_path / "other").exists()
-    with file_server(tmp_path) as taken:
-        port = str(taken.server_address[1])
+    with PageServer(FolderPages(tmp_path), "") as taken:
+        port = str(taken.port)
         assert exit_code_of(["page", run, "--out", str(tmp_path / "site"), "--open", "--port", port]) == 2
     assert "--port" in capsys.readouterr().err

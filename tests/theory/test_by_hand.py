@@ -247,7 +247,7 @@ def test_the_corollary_in_words_names_the_ends_what_fails_and_where_the_floor_li
     assert floor.startswith("Its floor, 2χ²σ_G², is 0.3 and more")
     level = [horizon(10, floor=0.8), horizon(40)]  # a floor as high as what was measured says something
     assert len(corollaries._says(level, -0.5)) == 1
-    rows = corollaries.horizon_rows({"horizons": [vars(own) for own in three]})
+    _, rows = corollaries.horizons_table({"horizons": [vars(own) for own in three]})
     assert rows[0] == ["10", "0.25", "30", "0.8", "0.1", "77"]
     assert rows[1][-1] == "–"
 
@@ -407,12 +407,12 @@ def test_rows_of_the_lemmas_say_what_does_not_hold() -> None:
     gauss = {"distance": [0.5, 0.25, 0.125], "batch": [1, 2, 4], "slope": -0.5, "at_best": 0.0625}
     held = {"measured": 1.0, "bound": 2.0, "ratio": 0.5}
     found = {"gaussian": gauss, "wasserstein": {"distance": 3.0, "bound": 2.0, "ratio": 1.5}, "gradient_distance": None}
-    rows = lemmas.lemma_rows({**found, "local_updates": {**held, "applies": False}})
+    _, rows = lemmas.lemmas_table({**found, "local_updates": {**held, "applies": False}})
     assert rows[0][1:] == ["3", "2", "1.5, does not hold"]
     assert rows[1][1:] == ["", "", "no weights, so nothing to bound"]
     assert rows[2][1:] == ["1", "2", "0.5 (its step-size condition does not hold)"]
     assert rows[3][1:] == ["0.500 (B=1) to 0.125 (B=4)", "0.062 for normal draws", "slope -0.50 in log B"]
     gauss["slope"] = None
     level = {**held, "ratio": 1.0}  # a bound that is met exactly holds
-    rows = lemmas.lemma_rows({**found, "wasserstein": level, "local_updates": {**held, "applies": True}})
+    _, rows = lemmas.lemmas_table({**found, "wasserstein": level, "local_updates": {**held, "applies": True}})
     assert (rows[0][3], rows[2][3], rows[3][3]) == ("1", "0.5", "too few points for a slope")

@@ -13,10 +13,10 @@ from fedrecplus.cli.declaring import names_in
 from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import config_of, load_with_bar
-from fedrecplus.config import Config, assign, change, check
+from fedrecplus.config import Config
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments import Monitor, ablate as grids, heterogeneity as clients, heterogeneity_tables
+from fedrecplus.experiments import ablate as grids, heterogeneity as clients, heterogeneity_tables
 from fedrecplus.provenance import Stopwatch
 
 HETEROGENEITY = "heterogeneity"
@@ -80,8 +80,7 @@ def ablate_command(
     shared.check_file_place(json_file, csv_file, markdown_file, plot=plot_file)
     _check_fits(study, {"--vary": vary, "--out": out}, {"--share": share, "--scenarios": scenarios, "--rules": rules})
     watch, usual = Stopwatch(), clients.START if study == HETEROGENEITY else config_of("fedrec+")
-    config = change(config_of(algorithm) if algorithm else usual, "seed", seed or 0, "--seed")
-    config = check(assign(config, settings or []))
+    config = shared.changed(config_of(algorithm) if algorithm else usual, seed or 0, settings)
     content: dict[str, Any]
     # misspellings are found before data is fetched
     if study == HETEROGENEITY:
@@ -136,9 +135,8 @@ def _ablate(
     for study, config, vary in wanted:
         count = folds * len(grids.grid(config, grids.parse_vary(vary, config)))
         options: dict[str, Any] = {"study": study, "folds": folds, "workers": workers, "out": out and out / study}
-        kept = "nothing is kept of an unfinished study but run folders in --out"
-        with stop_on_interrupt(kept) as stop, show_jobs(f"{study} on {ratings.name}", count) as shown:
-            results.append(grids.ablate(ratings, config, vary, **options, monitor=Monitor(*shown, stop)))
+        with show_jobs(f"{study} on {ratings.name}", count, shared.KEPT) as monitor:
+            results.append(grids.ablate(ratings, config, vary, **options, monitor=monitor))
     for each in results:
         title = f"{each.study}: {each.algorithm} on {each.dataset}"
         show_table(*grids.table(each.to_dict()), title, spare=("RMSE, 95 % interval", "NMSE"))

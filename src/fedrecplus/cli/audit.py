@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fedrecplus.audit import (
     AUDIT_HEADINGS,
@@ -37,7 +35,7 @@ from fedrecplus.audit import (
 )
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.cli.declaring import names_in, whole_numbers_in
-from fedrecplus.cli.display import plain_console, say, show_table
+from fedrecplus.cli.display import say, show_cases, show_table
 from fedrecplus.cli.options import (
     Allow,
     Channel,
@@ -45,12 +43,13 @@ from fedrecplus.cli.options import (
     Rows,
     Seed,
     Settings,
+    changed,
     check_file_place,
     config_of,
     load_with_bar,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, dumps, with_channel
+from fedrecplus.config import Config, change, check, dumps, with_channel
 from fedrecplus.data import FileOptions, Ratings, split
 from fedrecplus.engines import prepare
 from fedrecplus.errors import UserError
@@ -59,7 +58,6 @@ from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
 
 _WIDTH = 79
-Tell = Callable[[AuditCase, str, float], None]
 
 
 class Control(enum.StrEnum):
@@ -159,7 +157,7 @@ def audit_command(
     if second is not None:
         joined(second, training)  # other items are found before anything is trained
     shown = _shown_by_canaries(cases, training, canaries)
-    with _bars(cases) as tell:
+    with show_cases(cases) as tell:
         rows = run_cases(cases, training, test, extent, workers, tell)
     _show(rows, training.name, details)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
@@ -234,30 +232,9 @@ def _configs(
     seed: int | None,
     allow: Sequence[str],
 ) -> dict[str, Config]:
-    configs = {}
+    configs: dict[str, Config] = {}
     for name in names:
-        config = assign(with_channel(config_of(name, allow), *sent), settings)
+        config = changed(with_channel(config_of(name, allow), *sent), seed, settings)
         own = name if config.algorithm in configs else config.algorithm  # two runs of one algorithm go by their folders
-        configs[own] = check(config if seed is None else change(config, "seed", seed, "--seed"))
+        configs[own] = config
     return configs
-
-
-@contextlib.contextmanager
-def _bars(cases: Sequence[AuditCase]) -> Iterator[Tell]:
-    """A bar per case in a terminal; elsewhere a line per case when it is done."""
-    console = plain_console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[what]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks: dict[str, TaskID] = {case.label: bars.add_task(case.label, total=1.0, what="") for case in cases}
-
-        def tell(case: AuditCase, what: str, share: float) -> None:
-            bars.update(tasks[case.label], completed=share, what=what)
-            if share >= 1.0 and not console.is_terminal:
-                console.print(f"{case.label}: {what}", soft_wrap=True)
-
-        yield tell

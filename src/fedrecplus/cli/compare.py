@@ -10,7 +10,6 @@ import typer
 
 from fedrecplus.cli.declaring import JsonFile, check_file_place, names_in, takes
 from fedrecplus.cli.display import say, show_jobs, show_table, tell
-from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
     Changes,
@@ -36,7 +35,6 @@ from fedrecplus.experiments import (
     SPARE,
     TRIVIAL,
     Comparison,
-    Monitor,
     compare,
     comparison_notes,
     details_tables,
@@ -134,11 +132,8 @@ def compare_with_bars(
     hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"
     for ratings in sets:
         place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
-        with stop_on_interrupt(hint) as stop, show_jobs(ratings.name, count) as (progress, done):
-            comparison = compare(
-                ratings, configs, out=place, folds=folds, monitor=Monitor(progress, done, stop), **options
-            )
-        comparisons.append(comparison)
+        with show_jobs(ratings.name, count, hint) as monitor:
+            comparisons.append(compare(ratings, configs, out=place, folds=folds, monitor=monitor, **options))
     return comparisons
 
 

@@ -22,10 +22,12 @@ from rich.progress import (
 from rich.table import Table
 
 from fedrecplus.cli.help_text import printable
+from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
-    from fedrecplus.experiments import Job, JobOutcome, Moment
+    from fedrecplus.audit import AuditCase
+    from fedrecplus.experiments import Job, JobOutcome, Moment, Monitor
     from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
@@ -202,12 +204,14 @@ def show_training(name: str) -> Iterator[Progress]:
 
 
 @contextlib.contextmanager
-def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress], Callable[[JobOutcome], None]]]:
+def show_jobs(name: str, count: int, remedy: str) -> Iterator[Monitor]:
     """Progress of many trainings: a bar for all of them and one for each that runs; elsewhere a line per finished one.
 
-    Gives the function that makes a job's progress, and the one to call with each outcome.
+    Ctrl-C stops them; ``remedy`` says how to go on then.
     """
-    with _Bars() as bars:
+    from fedrecplus.experiments import Monitor  # here: most commands have no jobs
+
+    with stop_on_interrupt(remedy) as stop, _Bars() as bars:
         ended = 0
         bars.update(name, count, ended)
 
@@ -223,7 +227,22 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
             if not bars.terminal:
                 bars.line(f"{label}: {_shown(outcome.row)} ({outcome.row['seconds']:.1f} s)")
 
-        yield of_job, done
+        yield Monitor(of_job, done, stop)
+
+
+@contextlib.contextmanager
+def show_cases(cases: Sequence[AuditCase]) -> Iterator[Callable[[AuditCase, str, float], None]]:
+    """Progress of an audit: a bar per case, with what is done in it; elsewhere a line per case when it is done."""
+    with _Bars() as bars:
+        for case in cases:
+            bars.update(case.label, 100, 0)
+
+        def tell(case: AuditCase, what: str, share: float) -> None:
+            bars.update(case.label, 100, round(100 * share), what)
+            if share >= 1.0 and not bars.terminal:
+                bars.line(f"{case.label}: {what}")
+
+        yield tell
 
 
 def _shown(row: Mapping[str, Any]) -> str:

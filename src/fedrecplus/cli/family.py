@@ -14,7 +14,7 @@ from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import check_file_place, load_with_bar
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import Monitor, family as members_of, family_tables, family_tuning as search, tuning_cut
+from fedrecplus.experiments import family as members_of, family_tables, family_tuning as search, tuning_cut
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
@@ -61,8 +61,7 @@ def run(
         members_of.member_config(name, model, settings=settings or [])
     ratings = load_with_bar(dataset, options)
     title = f"family in {model} on {ratings.name}, {'tuned' if tuned else 'fixed'}"
-    kept = "nothing is kept of an unfinished study but run folders in --out"
-    with stop_on_interrupt(kept) as stop, show_jobs(title, folds * len(chosen)) as shown:
+    with show_jobs(title, folds * len(chosen), shared.KEPT) as monitor:
         results = members_of.family(
             ratings,
             model,
@@ -72,7 +71,7 @@ def run(
             folds=folds,
             workers=workers,
             out=out,
-            monitor=Monitor(*shown, stop),
+            monitor=monitor,
         )
     content: dict[str, Any] = {**results.to_dict(), "made": watch.made(0)}
     show_table(*family_tables.errors_table(content), title, spare=("RMSE, 95 % interval", "NMSE"))

@@ -15,6 +15,8 @@ from fedrecplus.cli.display import tell
 from fedrecplus.config import (
     Config,
     assign,
+    change,
+    check,
     check_channel,
     load_config,
     preset,
@@ -60,6 +62,7 @@ NOT_COVERED = (
     "ratings go into (joint differential privacy), the choice of settings by looking at these ratings (tuning), and "
     "measurements on test ratings"
 )
+KEPT = "nothing is kept of an unfinished study but run folders in --out"
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 SplitBy = Annotated[
     str | None,
@@ -262,6 +265,12 @@ def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str]
             raise UserError(f"{name} has nothing to train: it knows means or counts alone", remedy)
         raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)
+
+
+def changed(config: Config, seed: int | None, settings: Sequence[str] | None) -> Config:
+    """A config with what ``--seed`` and ``--set`` say, checked."""
+    config = assign(config, settings or [])
+    return check(config if seed is None else change(config, "seed", seed, "--seed"))
 
 
 def _named(config: Config, stem: str) -> Config:

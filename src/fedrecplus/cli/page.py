@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,7 @@ import typer
 
 from fedrecplus.cli.display import say
 from fedrecplus.cli.options import Allow
+from fedrecplus.errors import UserError
 
 
 def page_command(
@@ -39,13 +42,8 @@ def page_command(
     The site is a folder for any file server. Everything is computed in the browser; after loading it asks for
     nothing more. It has the run's public model and nothing of any client.
     """
-    from fedrecplus.errors import UserError
-    from fedrecplus.web.page import (
-        address_of,
-        build_site,  # here: it brings what most commands don't need
-        file_server,
-        serve_until_stopped,
-    )
+    from fedrecplus.web import FolderPages, PageServer
+    from fedrecplus.web.page import build_site  # here: it brings what most commands don't need
 
     if bits not in ("8", "16"):
         raise UserError(f"--bits {bits}: numbers of the page have 8 or 16 bits", "give 8 or 16")
@@ -60,6 +58,7 @@ def page_command(
     if not show:
         say(f"open it: fedrecplus page {run} --open, or put the folder on any file server")
         return
-    server = file_server(site.folder, port)
-    say(f"open {address_of(server)} (Ctrl-C ends it)")
-    serve_until_stopped(server)
+    with contextlib.suppress(KeyboardInterrupt), PageServer(FolderPages(site.folder), "", port) as server:
+        say(f"open {server.address} (Ctrl-C ends it)")
+        webbrowser.open(server.address)
+        server.serve_forever()

@@ -11,7 +11,14 @@ import typer
 from fedrecplus.cli.declaring import whole_numbers_in
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, write_files
-from fedrecplus.experiments.theory import LEMMA_HEADINGS, Constants, corollary as horizons, lemma_rows, theory
+from fedrecplus.experiments.theory import (
+    Constants,
+    conditions_table,
+    corollary as horizons,
+    horizons_table,
+    lemmas_table,
+    theory,
+)
 from fedrecplus.provenance import Stopwatch
 
 
@@ -53,8 +60,7 @@ def theory_command(
 def _show(content: dict[str, Any]) -> None:
     show_table(["estimate", "value"], [[name, f"{value:.4g}"] for name, value in content["estimates"].items()])
     say("")
-    rows = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
-    show_table(["condition", "holds", "found"], rows)
+    show_table(*conditions_table(content), words=("found",))
     say("")
     headings, lines = ["T", "min ‖∇f‖²", "fit", "bound", "χ² of the weights"], []
     bounds = content["bounds"] or [None] * len(content["rounds"])
@@ -63,9 +69,9 @@ def _show(content: dict[str, Any]) -> None:
         lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–", f"{chi:.3g}"])
     show_table(headings, lines)
     say("")
-    show_table(LEMMA_HEADINGS, lemma_rows(content["lemmas"]))
+    show_table(*lemmas_table(content["lemmas"]))
     if "corollary" in content:
         say("")
-        show_table(horizons.HEADINGS, horizons.horizon_rows(content["corollary"]))
+        show_table(*horizons_table(content["corollary"]))
     for sentence in [*content["says"], *content.get("corollary", {}).get("says", [])]:
         say(sentence)

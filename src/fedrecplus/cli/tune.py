@@ -16,6 +16,7 @@ from fedrecplus.cli.options import (
     Settings,
     SplitBy,
     TestFile,
+    changed,
     check_file_place,
     config_of,
     load_with_bar,
@@ -23,7 +24,7 @@ from fedrecplus.cli.options import (
     split_of,
     with_test,
 )
-from fedrecplus.config import Config, assign, change, check, dumps, value_of
+from fedrecplus.config import Config, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
 from fedrecplus.experiments import (
@@ -111,8 +112,7 @@ def tune_command(
         raise UserError("--algorithm, --out, --storage and --json name the same file", "give each a file of its own")
     if objective is not None:
         Objective(objective)  # a misspelling is found before data is fetched
-    start = assign(config_of(algorithm, allow), settings or [])
-    start = check(start if seed is None else change(start, "seed", seed, "--seed"))
+    start = changed(config_of(algorithm, allow), seed, settings)
     lists = objective is not None and Objective(objective).maximised
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start, lists=lists)
     scheme = split_of(split_by, options, test_file)

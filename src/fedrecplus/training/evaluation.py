@@ -64,24 +64,20 @@ class Predictor:
     def _of_pairs(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
         if self.scored_by is not None:
             return self.scored_by.scores(self.X[items][:, None], self.W[clients])[:, 0]
-        ratings: Array = np.einsum("ij,ij->i", self.W[clients].astype(np.float64), self.X[items].astype(np.float64))
-        return ratings
+        return np.asarray(np.einsum("ij,ij->i", self.W[clients].astype(np.float64), self.X[items].astype(np.float64)))
 
     def of_all_items(self, clients: NDArray[Any]) -> Array:
         """Predictions for all items, a row per client, in standard units."""
-        if self.scored_by is not None:
-            return self.scored_by.scores(self.X, self.W[clients])
-        ratings: Array = self.W[clients].astype(np.float64) @ self.X.T.astype(np.float64)
-        return ratings
+        return self._of_all_items(self.W[clients])
 
     def scores(self, clients: NDArray[Any]) -> Array:
         """What lists rank all items by, a row per client: the predictions, unless the model has better."""
-        if self.Z is None:
-            return self.of_all_items(clients)
+        return self._of_all_items((self.W if self.Z is None else self.Z)[clients])
+
+    def _of_all_items(self, weights: NDArray[Any]) -> Array:
         if self.scored_by is not None:
-            return self.scored_by.scores(self.X, self.Z[clients])
-        scores: Array = self.Z[clients].astype(np.float64) @ self.X.T.astype(np.float64)
-        return scores
+            return self.scored_by.scores(self.X, weights)
+        return np.asarray(weights.astype(np.float64) @ self.X.T.astype(np.float64))
 
 
 def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
@@ -151,8 +147,7 @@ class Fallback:
 
     def cold(self, clients: NDArray[Any], items: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of the pairs the model knows too little about."""
-        cold: NDArray[np.bool_] = ~(self.known_client[clients] & self.known_item[items])
-        return cold
+        return np.asarray(~(self.known_client[clients] & self.known_item[items]))
 
     def mend(self, raw: Array, clients: NDArray[Any], items: NDArray[Any]) -> Array:
         """The model's predictions, with those for cold pairs in the place of what it knows nothing about."""

@@ -13,7 +13,6 @@ from fedrecplus.data.shards import ShardedRatings
 from fedrecplus.engines import engine_of, prepare, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.rounds import plan_of
 from fedrecplus.training.callbacks import Callback, Progress, check_callbacks, silent_progress
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import LEDGER, BookFile, Ledger, run_name
@@ -87,7 +86,10 @@ def train(
         data["run"] = folder.data().get("run", "")
     elif folder:
         folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)
-    ledger = _ledger_of(folder, config, f"{data['fingerprint']} {data['run']}") if folder else None
+    ledger = None
+    if folder is not None:
+        name = run_name(config, f"{data['fingerprint']} {data['run']}")
+        ledger = Ledger.of_model(BookFile(folder.path / LEDGER), config, name, statistics_budget(config))
     if ledger is not None and earlier is not None:
         ledger.after(earlier.spent)
     if ledger is not None and saved is None:
@@ -115,14 +117,6 @@ def _model_of(start: Start) -> str | Path | Recommender | SharedModel:
     if not isinstance(start, str | Path | Recommender | SharedModel):
         raise UserError(f"start={start!r} is no model", "give a run, its folder, or its model")
     return start
-
-
-def _ledger_of(folder: RunFolder, config: Config, name: str) -> Ledger | None:
-    """Of a whole training's budget, or of its statistics' own."""
-    budget = statistics_budget(config)
-    if budget is None or plan_of(config) is not None:
-        return Ledger.of(folder.path, config, name)
-    return Ledger.of_statistics(BookFile(folder.path / LEDGER), run_name(config, name), budget)
 
 
 def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: Config) -> ShardedRatings | None:

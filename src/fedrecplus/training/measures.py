@@ -137,21 +137,13 @@ def evaluation_of(training: Ratings, errors: Errors, lists: Lists, at: Sequence[
 
 
 def predictor_for(recommender: Recommender, training: Ratings, test: Ratings) -> tuple[Predictor, Fallback]:
-    """What answers for test ratings, whose clients and items have the numbers of ``training``.
-
-    Where they are what comes next, lists follow what was chosen last, as the model has them.
-    """
-    follow = asks_what_is_next(training, test, recommender.model.decay)
-    return _aligned(recommender, training, follow=follow)
-
-
-def _aligned(recommender: Recommender, training: Ratings, *, follow: bool) -> tuple[Predictor, Fallback]:
-    """The model's rows under the numbers that clients and items have in ``training``.
+    """What answers for test ratings: the model's rows under the numbers that clients and items have in ``training``.
 
     Clients that the model has no weights of are folded in from their training ratings; items that it doesn't know are
-    cold. Where test ratings come after all others (``follow``), lists are those of what comes next.
+    cold. Where the test ratings are what comes next, lists follow what was chosen last, as the model has them.
     """
     model, parts = recommender.model, recommender.clients
+    follow = asks_what_is_next(training, test, model.decay)
     clients, items = (
         places_among(*ids) for ids in ((parts.client_ids, training.client_ids), (model.item_ids, training.item_ids))
     )

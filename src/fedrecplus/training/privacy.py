@@ -70,23 +70,18 @@ class Ledger:
     delta: float
 
     @classmethod
-    def of(cls, folder: Path, config: Config, fingerprint: str) -> Ledger | None:
-        """The ledger of a run; None where it has no budget."""
-        plan = plan_of(config)
-        if plan is None:
+    def of_model(
+        cls, book: Book, config: Config, model: str, statistics: StatisticsBudget | None = None
+    ) -> Ledger | None:
+        """The ledger of a run, by its own or its model's name, which no other has; None where it has no budget.
+
+        ``statistics`` is the budget of its statistics, where they alone have one.
+        """
+        if (plan := plan_of(config)) is not None:
+            return cls(book, model, plan, float(config.privacy.settings.delta))
+        if statistics is None:
             return None
-        return cls(BookFile(folder / LEDGER), run_name(config, fingerprint), plan, float(config.privacy.settings.delta))
-
-    @classmethod
-    def of_model(cls, book: Book, config: Config, model: str) -> Ledger | None:
-        """The ledger of a deployed run, by its model's name, which no other has."""
-        plan = plan_of(config)
-        return None if plan is None else cls(book, model, plan, float(config.privacy.settings.delta))
-
-    @classmethod
-    def of_statistics(cls, book: Book, model: str, budget: StatisticsBudget) -> Ledger:
-        """The ledger of a run whose statistics alone have a budget, by the run's or the model's name."""
-        return cls(book, model, ReleasePlan(budget.multiplier, (), 1.0, budget.accountant), budget.delta)
+        return cls(book, model, ReleasePlan(statistics.multiplier, (), 1.0, statistics.accountant), statistics.delta)
 
     def after(self, earlier: Sequence[Line]) -> None:
         """Note what the model that the run begins with has cost: the same people's ratings are in both."""

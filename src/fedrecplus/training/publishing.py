@@ -9,7 +9,7 @@ ratings may still learn something. A proof takes noise, and noise that was drawn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,7 @@ def published_model(model: SharedModel, result: Mapping[str, Any]) -> SharedMode
         model = replace(model, V=_without_rows(model, rare))
     public = replace(model.public, mean=round(float(model.public.mean), _MEAN_DIGITS))
     dense = _rounded(model.dense[:, None])[:, 0] if model.dense.size else model.dense
-    config = change(
-        model.config, "statistics.file", Path(model.config.statistics.file).name
-    )  # whose folders are nobody's
+    config = change(model.config, "statistics.file", Path(model.config.statistics.file).name)  # without its folders
     return replace(model, V=_rounded(model.V), dense=dense, public=public, config=replace(config, seed=0))
 
 
@@ -77,49 +75,31 @@ def _of_others(public: PublicItems) -> bool:
     return public.source.startswith("public")
 
 
-@dataclass(frozen=True)
-class Disclosure:
-    """What a published model gives away, in plain words."""
-
-    items: int
-    listed: bool
-    without_figures: int
-    exact: bool
-    privacy: Mapping[str, Any] | None
-
-    @classmethod
-    def of(cls, model: SharedModel, result: Mapping[str, Any]) -> Disclosure:
-        """Of a published model and the run that it is of."""
-        public, listed = model.public, result.get("item_list") == PUBLIC_LIST
-        rare = int((public.popularity == 0).sum())
-        return cls(len(public.popularity), listed, rare, is_exact(public), result.get("privacy"))
-
-    def lines(self) -> list[str]:
-        """For the command line."""
-        return [self._items(), self._figures(), self._claim()]
-
-    def _items(self) -> str:
-        source = "a list that was public before" if self.listed else f"those with {FEWEST_RATERS} raters or more"
-        return f"gives away: {self.items:,} items ({source}), and a row of the table for each"
-
-    def _figures(self) -> str:
-        if not self.exact:
-            return "counts and averages: with noise, or of other people; errors on test ratings to three digits"
-        return (
+def given_away(model: SharedModel, result: Mapping[str, Any]) -> list[str]:
+    """What a published model and its figures tell everybody, in plain words; ``result`` is its run's."""
+    public, privacy = model.public, result.get("privacy")
+    listed = result.get("item_list") == PUBLIC_LIST
+    source = "a list that was public before" if listed else f"those with {FEWEST_RATERS} raters or more"
+    counts = "counts and averages: with noise, or of other people"
+    if is_exact(public):
+        counts = (
             f"counts (rounded, a step is 41 %) and averages (to .1) of items with {FEWEST_RATERS} raters or more; "
-            f"{self.without_figures:,} items have neither; errors on test ratings to three digits"
+            f"{(public.popularity == 0).sum():,} items have neither"
         )
-
-    def _claim(self) -> str:
-        if self.privacy is None:
-            return (
-                "no noise, so no bound: who knows most other people's ratings may learn something of the rest "
-                "(--epsilon bounds that)"
-            )
-        return (
-            f"all of it but the errors is (ε, δ) = ({self.privacy['epsilon']:.3g}, {self.privacy['delta']:g}) "
-            f"differentially private per {self.privacy['unit']}"
+    claim = (
+        "no noise, so no bound: who knows most other people's ratings may learn something of the rest "
+        "(--epsilon bounds that)"
+    )
+    if privacy is not None:
+        claim = (
+            f"all of it but the errors is (ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) "
+            f"differentially private per {privacy['unit']}"
         )
+    return [
+        f"gives away: {len(public.popularity):,} items ({source}), and a row of the table for each",
+        f"{counts}; errors on test ratings to three digits",
+        claim,
+    ]
 
 
 def _of_items(model: SharedModel, kept: NDArray[np.int64]) -> SharedModel:

@@ -25,7 +25,7 @@ from typing import Any
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_writable, locked, write_json, write_text
 from fedrecplus.training.model_files import MODEL, SharedModel
-from fedrecplus.training.publishing import Disclosure, published_figure, published_model
+from fedrecplus.training.publishing import given_away, published_figure, published_model
 from fedrecplus.training.run_folder import RunFolder
 
 CURRENT, PUBLISHED = "current", "published.json"
@@ -191,7 +191,7 @@ def finished_model(run: Path, allow: Collection[str]) -> tuple[SharedModel, dict
     measured = {"rmse": result.get("rmse"), "mae": result.get("mae")}
     measured["ndcg@10"] = (result.get("ranking") or {}).get("ndcg@10")
     figures |= {name: published_figure(value) for name, value in measured.items()}
-    figures["items"], figures["gives_away"] = len(model.item_ids), Disclosure.of(model, result).lines()
+    figures["items"], figures["gives_away"] = len(model.item_ids), given_away(model, result)
     made = {name: (result.get("made") or {}).get(name) for name in _MADE}
     return model, {"when": datetime.now(UTC).isoformat(timespec="seconds"), "figures": figures, "made": made}
 

@@ -164,14 +164,10 @@ class RunFolder:
         """The figures of a finished run."""
         return self._read_json(RESULT)
 
-    def checkpoint(self) -> Checkpoint | None:
-        """Where to go on from, if the run came that far."""
-        path = self.path / CHECKPOINT
-        return Checkpoint.read(path) if path.exists() else None
-
     def go_back_to_checkpoint(self) -> Checkpoint | None:
-        """The checkpoint; metrics of rounds after it are dropped, since they come again."""
-        saved = self.checkpoint()
+        """Where to go on from, if the run came that far; metrics of later rounds are dropped, since they come again."""
+        path = self.path / CHECKPOINT
+        saved = Checkpoint.read(path) if path.exists() else None
         self.rewrite_metrics(self.metrics(up_to=saved.state.server.round) if saved else [])
         return saved
 

@@ -6,5 +6,6 @@ from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
     from fedrecplus.web.browser import LOOPBACK as LOOPBACK, is_everywhere as is_everywhere
+    from fedrecplus.web.local_server import FolderPages as FolderPages, PageServer as PageServer
 
 lazily(__name__)

@@ -130,11 +130,10 @@ def has_run(database: Database, folder: Path) -> bool:
 
 def ledger_of(book: DatabaseBook, config: Config, model: str, catalogue: ItemCatalogue) -> Ledger | None:
     """The ledger of a run: of its rounds, or of its statistics alone; None where it has no budget."""
-    if (ledger := Ledger.of_model(book, config, model)) is not None:
+    ledger = Ledger.of_model(book, config, model)
+    if ledger is not None or not awaits_statistics(config, catalogue):
         return ledger
-    if not awaits_statistics(config, catalogue):
-        return None
-    return Ledger.of_statistics(book, model, deployed_budget(config)[0])
+    return Ledger.of_model(book, config, model, deployed_budget(config)[0])
 
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:

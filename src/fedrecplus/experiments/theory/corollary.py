@@ -13,13 +13,13 @@ from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.comparison import Table
 from fedrecplus.experiments.theory.constants import Constants, constants
 from fedrecplus.experiments.theory.study import LOOKS, look_at_states, open_run
 from fedrecplus.experiments.theory.theorem import bound, conditions
 
 LEAST_HORIZONS = 3
 """a slope through fewer points says nothing"""
-HEADINGS = ("T", "η_L", "η", "min ‖∇f‖²", "floor 2χ²σ_G²", "bound")
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ def _says(trained: Sequence[Horizon], slope: float) -> list[str]:
     return lines
 
 
-def horizon_rows(content: dict[str, Any]) -> list[list[str]]:
-    """A row per T."""
+def horizons_table(content: dict[str, Any]) -> Table:
+    """From the JSON: a row per T."""
     rows = []
     for each in content["horizons"]:
         figures = [each[name] for name in ("learning_rate", "server_rate", "smallest", "floor", "bound")]
         rows.append([str(each["rounds"]), *("–" if figure is None else f"{figure:.3g}" for figure in figures)])
-    return rows
+    return ("T", "η_L", "η", "min ‖∇f‖²", "floor 2χ²σ_G²", "bound"), rows

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fedrecplus.config import Config
+from fedrecplus.experiments.comparison import Table
 from fedrecplus.experiments.theory.constants import Constants, Look
 from fedrecplus.experiments.theory.gradients import GradientRows
 from fedrecplus.parts.aggregation import update_variance
@@ -110,7 +111,6 @@ def local_updates(looks: Sequence[Look], k: Constants, config: Config) -> dict[s
     return {"measured": left, "bound": right, "ratio": left / right, "applies": rate <= 1.0 / (8.0 * k.L * K)}
 
 
-LEMMA_HEADINGS = ("lemma", "measured", "bound", "measured/bound")
 _NAMES = {
     "wasserstein": "Wasserstein bound: D ≤ m Σ p²W",
     "gradient_distance": "gradient distance: ‖∇f − ∇f̃‖²",
@@ -118,14 +118,15 @@ _NAMES = {
 }
 
 
-def lemma_rows(lemmas: dict[str, Any]) -> list[list[str]]:
-    """A row per lemma: what was measured, what the lemma allows, and whether that holds."""
+def lemmas_table(lemmas: dict[str, Any]) -> Table:
+    """From the JSON: a row per lemma: what was measured, what the lemma allows, and whether that holds."""
     gaussian = lemmas["gaussian"]
     first, last = (f"{gaussian['distance'][end]:.3f} (B={gaussian['batch'][end]})" for end in (0, -1))
     slope = "too few points for a slope" if gaussian["slope"] is None else f"slope {gaussian['slope']:.2f} in log B"
     normal_draws = f"{gaussian['at_best']:.3f} for normal draws"
     gaussian_row = ["Gaussian updates: Kolmogorov distance", f"{first} to {last}", normal_draws, slope]
-    return [*(_row(name, lemmas[key]) for key, name in _NAMES.items()), gaussian_row]
+    rows = [*(_row(name, lemmas[key]) for key, name in _NAMES.items()), gaussian_row]
+    return ("lemma", "measured", "bound", "measured/bound"), rows
 
 
 def _row(name: str, figures: dict[str, Any] | None) -> list[str]:

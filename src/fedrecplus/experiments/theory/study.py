@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from fedrecplus.config import Config, dumps, load_config
 from fedrecplus.data import FileOptions, Ratings, concatenate, load, split
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, prepare, rounds
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.comparison import Table
 from fedrecplus.experiments.jobs import require_federation
 from fedrecplus.experiments.theory import lemmas
 from fedrecplus.experiments.theory.constants import Look, constants, look
@@ -125,6 +126,12 @@ def theory(
         },
         "says": [*_BEFORE, _verdict(failed)],
     }
+
+
+def conditions_table(content: Mapping[str, Any]) -> Table:
+    """From the JSON: a row per condition of the theorem."""
+    rows = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
+    return ("condition", "holds", "found"), rows
 
 
 def look_at_states(

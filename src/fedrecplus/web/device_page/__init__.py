@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
-    from fedrecplus.web.device_page.pages import PageAnswer as PageAnswer
-    from fedrecplus.web.device_page.server import PageServer as PageServer, serve_page as serve_page
+    from fedrecplus.web.device_page.server import serve_page as serve_page
 
 lazily(__name__)

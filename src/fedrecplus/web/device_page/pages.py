@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
 from fedrecplus.training import SharedModel
 from fedrecplus.web.browser import media_type
+from fedrecplus.web.local_server import PageAnswer
 from fedrecplus.web.page.build import computable, files_of_model, page_files
 
 _OF_MODEL = ("model.json", "model.bin", "items.json", "leaves.json", "leaves.bin")
@@ -25,25 +25,6 @@ _LONGEST = 1000
 """characters of an item's id"""
 _MARKED = (b"<html ", b"<html data-device ")
 """by it the page knows that it is a device's"""
-
-
-@dataclass(frozen=True)
-class PageAnswer:
-    """Status, media type and content."""
-
-    status: int
-    kind: str
-    content: bytes
-
-    @classmethod
-    def of(cls, content: Any, status: int = HTTPStatus.OK) -> PageAnswer:
-        """As JSON."""
-        return cls(status, "application/json", json.dumps(content).encode())
-
-    @classmethod
-    def problem(cls, status: int, problem: str, remedy: str = "") -> PageAnswer:
-        """An error in words."""
-        return cls.of({"problem": problem, "remedy": remedy}, status)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from fedrecplus.deploy.server import StoredRun, figures_of
 from fedrecplus.errors import UserError
 from fedrecplus.training import Ledger
 from fedrecplus.web.browser import media_type
-from fedrecplus.web.device_page import PageAnswer, PageServer
+from fedrecplus.web.local_server import PageAnswer, PageServer
 
 _SITE = Path(__file__).with_name("site")
 _FILES = ("index.html", "page.js", "page.css")
@@ -71,4 +71,4 @@ def page_server(server: ServerHome, port: int = 0) -> tuple[PageServer, str]:
     """A web server on 127.0.0.1, and the address to open; others on the machine don't know its token."""
     token = secrets.token_urlsafe(16)
     web = PageServer(OperatorPages(server), token, port)
-    return web, f"http://127.0.0.1:{web.port}/#token={token}"
+    return web, f"{web.address}#token={token}"

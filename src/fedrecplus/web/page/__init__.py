@@ -7,10 +7,5 @@ from fedrecplus.lazy import lazily
 if TYPE_CHECKING:
     from fedrecplus.web.page.build import build_site as build_site
     from fedrecplus.web.page.bundle import SUMS as SUMS, write_bundle as write_bundle
-    from fedrecplus.web.page.open import (
-        address_of as address_of,
-        file_server as file_server,
-        serve_until_stopped as serve_until_stopped,
-    )
 
 lazily(__name__)

@@ -98,8 +98,9 @@ def computable(model: SharedModel) -> SharedModel:
     """The model, if the page can compute it."""
     if model.config.model.rule not in MODELS:
         raise UserError(
-            f"the page can't compute the model {model.config.model.rule!r}, only {', '.join(MODELS)}",
-            "train with --algorithm=fedrec+secure, whose model is one of these",
+            f"a browser can't compute the model {model.config.model.rule!r}: the page has the equations of "
+            f"{', '.join(MODELS)} alone",
+            "`fedrecplus recommend` makes its lists here; for a page, train with --algorithm=fedrec+secure",
         )
     return model
 

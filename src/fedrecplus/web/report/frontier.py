@@ -139,12 +139,7 @@ def _panels(cases: Sequence[Case]) -> str:
         "xaxis": figure_axis("RMSE", domain=domains[0]),
         "xaxis2": axis("ratings read", domain=domains[1], range=[-0.05, 1.05], tickformat=".0%", hoverformat=".1%"),
         "xaxis3": axis("AUC, strongest attack", domain=domains[2], range=[0.38, 1.04], hoverformat=".3f"),
-        "xaxis4": axis(
-            "KB up per client",
-            domain=domains[3],
-            type="log",
-            hoverformat=",.0f",
-        ),
+        "xaxis4": axis("KB up per client", domain=domains[3], type="log", hoverformat=",.0f"),
         "yaxis": {"type": "category", "categoryarray": names[::-1], "categoryorder": "array", "automargin": True},
         "shapes": [{**chance, "line": {"dash": "dot"}}],
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
@@ -180,16 +175,8 @@ def _spans(cases: Sequence[Case], place: str, figure: Figure, control: Figure) -
         ends = (control(case), figure(case))
         if None not in ends:
             x, y = [*x, *ends, None], [*y, case.name, case.name, None]
-    line = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "xaxis": place,
-        "showlegend": False,
-        "hoverinfo": "skip",
-    }
-    line["line"] = {"width": 3, "colour": "grid"}
+    look: dict[str, Any] = {"showlegend": False, "hoverinfo": "skip", "line": {"width": 3, "colour": "grid"}}
+    line = trace("", x, y, xaxis=place, **look)
     bars = _trace("control", place, [(case.name, control(case)) for case in cases], "line-ns-open", 14)
     return [line, *_dots(cases, place, figure), {**bars, "showlegend": place == "x2"}]
 

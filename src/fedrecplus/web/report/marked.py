@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fedrecplus.experiments import FoldMean, Table, family_tables, heterogeneity_tables
-from fedrecplus.experiments.theory import corollary, lemmas, weights_in_words
+from fedrecplus.experiments.theory import conditions_table, horizons_table, lemmas_table, weights_in_words
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.elements import PAPER_PRESET
 from fedrecplus.web.report.inputs import Found
@@ -74,12 +74,10 @@ def _heterogeneity(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _theory(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
-    tables = [markdown_table(["condition", "holds", "found"], conditions)]
-    tables.append(markdown_table(lemmas.LEMMA_HEADINGS, lemmas.lemma_rows(content["lemmas"])))
+    tables = [markdown_table(*conditions_table(content)), markdown_table(*lemmas_table(content["lemmas"]))]
     said = [content["says"][-1], weights_in_words(content)]
     if "corollary" in content:
-        tables.append(markdown_table(corollary.HEADINGS, corollary.horizon_rows(content["corollary"])))
+        tables.append(markdown_table(*horizons_table(content["corollary"])))
         said = [*said, *content["corollary"]["says"]]
     yield f"theory {content['algorithm']}", "\n".join([*tables, *(f"{line}\n" for line in said)])
 

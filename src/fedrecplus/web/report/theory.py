@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.experiments.theory import LEMMA_HEADINGS, corollary, lemma_rows, weights_in_words
+from fedrecplus.experiments.theory import conditions_table, horizons_table, lemmas_table, weights_in_words
 from fedrecplus.web.report.elements import Section, axis, bullets, details, plot, table, trace
 from fedrecplus.web.report.inputs import made
 
@@ -19,8 +19,7 @@ _DOTTED = {"dash": "dot"}
 
 def theory_section(content: dict[str, Any]) -> Section:
     """Estimates, conditions, bound or the reason why there is none, rate, lemmas."""
-    conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
-    marked = {(r, 1): "helps" if row[1] == "yes" else "harms" for r, row in enumerate(conditions)}
+    marked = {(r, 1): "helps" if each["holds"] else "harms" for r, each in enumerate(content["conditions"])}
     estimates = [[_SYMBOLS.get(name, name), f"{value:.4g}"] for name, value in content["estimates"].items()]
     fit = content["fit"]
     about = (
@@ -31,10 +30,10 @@ def theory_section(content: dict[str, Any]) -> Section:
     parts = [
         bullets([*content["says"], weights_in_words(content), about, again]),
         _gradient_norm(content),
-        table(["condition", "holds", "found"], conditions, classes=marked),
+        table(*conditions_table(content), classes=marked),
         details("estimates", table(["estimate", "value"], estimates)),
         _gaussian(content["lemmas"]["gaussian"]),
-        table(LEMMA_HEADINGS, lemma_rows(content["lemmas"])),
+        table(*lemmas_table(content["lemmas"])),
         *(_corollary(content["corollary"]) if "corollary" in content else []),
         made(content.get("made"), {"config": content["config"]}),
     ]
@@ -64,8 +63,7 @@ def _corollary(content: dict[str, Any]) -> list[str]:
     traces = [trace("min ‖∇f‖², measured", T, smallest, "lines+markers"), trace("1/√T", T, rate, line=_DOTTED)]
     layout = {"xaxis": axis("T, rounds of a training", type="log"), "yaxis": axis("min ‖∇f‖²", type="log")}
     caption = f"Trainings with the corollary's step sizes: slope {content['slope']:.2f}; 1/√T has −0.50."
-    shown = table(corollary.HEADINGS, corollary.horizon_rows(content))
-    return [bullets(content["says"]), plot(traces, layout, caption, height=340), shown]
+    return [bullets(content["says"]), plot(traces, layout, caption, height=340), table(*horizons_table(content))]
 
 
 def _gaussian(content: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from fedrecplus.markdown import html_table
+
 _STYLE = "docs.css"
 STYLE_SHEET = """\
 :root { color-scheme: light dark; }
@@ -62,12 +64,7 @@ def _schema(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
 
 
 def _table(rows: list[tuple[str, Mapping[str, Any], str]]) -> str:
-    cells = "".join(
-        f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(_type(schema))}</td>"
-        f"<td>{html.escape(text)}</td></tr>"
-        for name, schema, text in rows
-    )
-    return f"<table><thead><tr><th>name</th><th>type</th><th>meaning</th></tr></thead><tbody>{cells}</tbody></table>"
+    return html_table(["name", "type", "meaning"], [[name, _type(schema), text] for name, schema, text in rows])
 
 
 def _type(schema: Mapping[str, Any]) -> str:
