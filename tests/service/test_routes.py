@@ -56,11 +56,7 @@ def test_a_list_is_the_one_that_the_recommender_makes(client: httpx.Client, run:
     person = Recommender.for_newcomers(read_model(run)[0]).fold_in(
         {int(item): rating for item, rating in RATINGS.items()}
     )
-    seen = not wish.get("include_seen", False)
-    wanted = ListOptions(
-        wish.get("n", 10), wish.get("by", "list"), seen, wish.get("explore", 0.0), wish.get("why", False)
-    )
-    expected = person.top_list(wanted).items
+    expected = person.top_list(ListOptions(**wish)).items
     assert [row["item"] for row in answer["items"]] == [item.item for item in expected]
     assert [row["rating"] for row in answer["items"]] == [item.rating for item in expected]
     assert [[each["item"] for each in row["because"]] for row in answer["items"]] == [

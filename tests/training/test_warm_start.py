@@ -200,3 +200,20 @@ def test_a_training_that_cannot_begin_writes_and_overwrites_nothing(tmp_path: Pa
 def test_what_is_no_run_to_begin_with_is_called_that(tmp_path: Path, capsys: Any) -> None:
     assert exit_code_of(["train", "--from", str(tmp_path / "nowhere"), "--dataset", "ml-100k"]) == 2
     assert "is not the folder of a finished run" in capsys.readouterr().err
+
+
+def test_a_run_s_test_ratings_stay_those_that_no_table_was_trained_on(tmp_path: Path, capsys: Any) -> None:
+    data, run = "synthetic:clients=40,items=30,ratings_per_client=8", str(tmp_path / "run")
+    train = ["train", "--dataset", data, "--algorithm", "fedmf", "--set", "server.rounds=3", "--fold", "1"]
+    assert exit_code_of([*train, "--out", run]) == 0
+    on = [["--from", run, "--out", str(tmp_path / "next")], ["--resume", "--out", run]]
+    for option in (["--fold", "2"], ["--split", "user"], ["--test", data], ["--separator", ";"]):
+        for how in on:
+            capsys.readouterr()
+            assert exit_code_of(["train", *how, *option]) == 2
+            assert "stay as they were" in capsys.readouterr().err
+    for option in (["--add", "more.csv"], ["--without", "3"]):
+        assert exit_code_of(["train", *on[1], *option]) == 2
+    assert not (tmp_path / "next").exists()
+    same = ["--fold", "1", "--split", "random"]
+    assert [exit_code_of(["train", *how, *same]) for how in on] == [0, 0]

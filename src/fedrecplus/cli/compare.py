@@ -101,6 +101,8 @@ def compare_command(
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
+    if out is None and (resume or overwrite):
+        raise UserError("--resume and --overwrite are about the runs in --out", "name their folder: --out DIR")
     check_file_place(json_file, csv_file, markdown_file)
     chosen = _configs_of(names_in(algorithms), allow or [])
     configs = [changes.applied(one) if _trains(one) else one for one in chosen]

@@ -56,7 +56,7 @@ def page_command(
     for line in site.gives_away:
         say(line)
     if not show:
-        say(f"open it: fedrecplus page {run} --open, or put the folder on any file server")
+        say("open it by the same command and --open, or put the folder on any file server")
         return
     with contextlib.suppress(KeyboardInterrupt), PageServer(FolderPages(site.folder), "", port) as server:
         say(f"open {server.address} (Ctrl-C ends it)")

@@ -63,7 +63,8 @@ def report_command(
     for document in into or []:
         write_text(document, renewed(_text_of(document), inputs))
     kinds = sorted({each.kind for each in inputs})
-    say(f"{out}: {len(inputs)} things ({', '.join(kinds)}), {out.stat().st_size / 1e6:.1f} MB")
+    counted = f"{len(inputs)} of {', '.join(kinds)}" if len(inputs) > 1 else kinds[0]
+    say(f"{out}: {counted}, {out.stat().st_size / 1e6:.1f} MB")
 
 
 def _text_of(file: Path) -> str:

@@ -92,13 +92,32 @@ class Asked:
             scheme = split_of(self.how, self.options, self.test)
             return Data(self.dataset, chosen, folds, self.options, scheme, self.test, add, gone)
         if "dataset" not in noted:
-            raise UserError("no data set is given", "give --dataset NAME-OR-FILE, such as --dataset ml-100k")
+            remedy = "give --dataset NAME-OR-FILE, such as --dataset ml-100k; or --resume with the --out of a run"
+            raise UserError("no data set is given", remedy)
         options = FileOptions(**noted.get("options", {}))
+        self._check_kept(noted, options, resumed=resumed)
         if self.options.items is not None and not resumed:  # of the items that came, too
             options = replace(options, items=self.options.items, listed=self.options.listed)
         add, gone = (*noted.get("add", ()), *add), (*noted.get("without", ()), *gone)
         scheme = Split.parse(noted.get("split", "random"))
         return Data(noted["dataset"], chosen, folds, options, scheme, noted.get("test"), add, gone)
+
+    def _check_kept(self, noted: dict[str, Any], options: FileOptions, *, resumed: bool) -> None:
+        """Refuse what says otherwise than the run: its test ratings must stay those that no table was trained on."""
+        known = replace(options, items=None, listed=False)
+        asked = {
+            "--fold": self.fold in (None, noted["fold"]),
+            "--split": self.how is None or str(Split.parse(self.how)) == noted.get("split"),
+            "--test": self.test is None or _absolute(self.test) == noted.get("test"),
+            "options of files": replace(self.options, items=None, listed=False) in (FileOptions(), known),
+            "--add": not resumed or self.add is None or _absolute(self.add) in noted.get("add", ()),
+            "--without": not resumed or set(self.without) <= set(noted.get("without", ())),
+        }
+        for option in (name for name, same in asked.items() if not same):
+            raise UserError(
+                f"{option}: the run's own ratings, and how they were cut, stay as they were",
+                "leave it out; --dataset gives other ratings, --from goes on with more or fewer",
+            )
 
 
 def _of_others(test: Ratings, people: tuple[str, ...]) -> Ratings:
