@@ -18,7 +18,7 @@ from fedrecplus.cli.main import COMMANDS, app
 from fedrecplus.config import describe
 from fedrecplus.markdown import markdown_table
 from fedrecplus.parts import KINDS, built_in, part_class, summary_of
-from fedrecplus.settings import Setting
+from fedrecplus.settings import Setting, value_text
 
 _HEAD = """\
 # Settings
@@ -101,14 +101,11 @@ def _table(settings: Iterable[Setting]) -> str:
 def _range(setting: Setting) -> str:
     if setting.values:
         return ", ".join(f"`{value}`" for value in setting.values)
-    if setting.low is None or setting.high is None:
-        return ""
-    return f"{setting.low:g} to {setting.high:g}"
+    return setting.range
 
 
 def _value(value: Any) -> str:
-    text = str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
-    return f"`{text}`"
+    return f"`{value_text(value)}`"
 
 
 def _cell(text: str) -> str:

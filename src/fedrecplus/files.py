@@ -88,6 +88,16 @@ def check_private(*paths: Path) -> None:
             )
 
 
+def read_text(path: Path, remedy: str) -> str:
+    """A text file that a user named."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file", remedy) from None
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}", remedy) from None
+
+
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all."""
     with beside(path) as temporary:

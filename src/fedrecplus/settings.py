@@ -35,6 +35,7 @@ __all__ = [
     "read_settings",
     "settings_of",
     "text",
+    "value_text",
 ]
 
 
@@ -70,6 +71,17 @@ class Setting:
     """the words to choose from, where it is a choice"""
     whole: bool = False
     """whether it is a whole number"""
+
+    @property
+    def range(self) -> str:
+        """What it may be, in words; empty where that is anything."""
+        limits = "" if self.low is None else f"{self.low:g} to {self.high:g}"
+        return ", ".join(self.values) or limits
+
+
+def value_text(value: Any) -> str:
+    """A setting's value as TOML and ``--set`` write it, but for quotes."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @functools.cache

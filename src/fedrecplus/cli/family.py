@@ -15,7 +15,7 @@ from fedrecplus.cli.options import check_file_place, load_with_bar
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
 from fedrecplus.experiments import family as members_of, family_tables, family_tuning as search, tuning_cut
-from fedrecplus.files import write_json_to, write_text
+from fedrecplus.files import read_text, write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
 family_app = typer.Typer(help="The paper's algorithms under equal settings.", no_args_is_help=True)
@@ -137,10 +137,11 @@ def _tuned(file: Path | None) -> Any:
     """Tuned settings, of a file or those of the package."""
     if file is None:
         return members_of.shipped_settings()
+    remedy = "give a file that `fedrecplus family tune` wrote"
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{file} can't be read: {error}", "give a file that `fedrecplus family tune` wrote") from None
+        return tomllib.loads(read_text(file, remedy))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{file} is no TOML: {error}", remedy) from None
 
 
 def _members(text: str | None, model: str) -> list[str]:

@@ -10,8 +10,7 @@ import typer
 
 from fedrecplus.cli.display import say
 from fedrecplus.cli.options import check_file_place
-from fedrecplus.errors import UserError
-from fedrecplus.files import write_text
+from fedrecplus.files import read_text, write_text
 from fedrecplus.provenance import command_line
 
 
@@ -61,16 +60,8 @@ def report_command(
         contents = ([each.content for each in inputs if each.kind == kind] for kind in ("comparison", "audit", "run"))
         write_text(markdown_file, to_markdown(*contents))
     for document in into or []:
-        write_text(document, renewed(_text_of(document), inputs))
+        text = read_text(document, "give a Markdown file with marks, such as docs/paper.md")
+        write_text(document, renewed(text, inputs))
     kinds = sorted({each.kind for each in inputs})
     counted = f"{len(inputs)} of {', '.join(kinds)}" if len(inputs) > 1 else kinds[0]
     say(f"{out}: {counted}, {out.stat().st_size / 1e6:.1f} MB")
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{file} can't be read: {error}", "give a Markdown file with marks, such as docs/paper.md"
-        ) from None

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from fedrecplus.audit.attacks import Attack
-from fedrecplus.cli.display import plain_console, say
+from fedrecplus.cli.display import say, show_list
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import describe
 from fedrecplus.files import write_json_to
 from fedrecplus.parts import KINDS, choices, part_class, summary_of
-from fedrecplus.settings import Setting, settings_of
+from fedrecplus.settings import Setting, settings_of, value_text
 
 
 def settings_command(
@@ -28,7 +27,7 @@ def settings_command(
     ] = "",
     json_file: JsonFile = None,
 ) -> None:
-    """List every setting by part and rule: its name, default, range and meaning.
+    """List every setting by part and rule: its name, meaning, and [default; range].
 
     \b
     Examples:
@@ -47,14 +46,12 @@ def settings_command(
     write_json_to(json_file, {"settings": [_as_dict(*each) for each in described]})
     if not described:
         say(f"{only} has no settings")
-    widths = [_longest_word(cells) for cells in zip(*(_cells(setting)[1:3] for *_, setting in described), strict=True)]
     for (section, rule), group in itertools.groupby(described, key=lambda each: each[:2]):
         kind = Attack if section == Attack.kind else KINDS.get(section)
         summary = f": {summary_of(part_class(kind, rule))}" if kind and rule else ""
-        console = plain_console()
-        console.print(f"{_part_name(section, rule)}{summary}")
-        console.print(_table([setting for _, _, setting in group], widths))
-        console.print()
+        say(f"{_part_name(section, rule)}{summary}")
+        show_list([(f"  {setting.name}", _in_words(setting)) for _, _, setting in group])
+        say("")
 
 
 def describe_attacks(only: str) -> Iterator[tuple[str, str, Setting]]:
@@ -73,31 +70,5 @@ def _part_name(section: str, rule: str) -> str:
     return f"{section}.{rule}" if rule else section or "general"
 
 
-def _cells(setting: Setting) -> tuple[str, str, str, str]:
-    return f"  {setting.name}", _value(setting.default), _range(setting), setting.meaning
-
-
-def _longest_word(cells: Iterable[str]) -> int:
-    return max((len(word) for cell in cells for word in cell.split()), default=0)
-
-
-def _table(settings: Iterable[Setting], widths: Iterable[int]) -> Table:
-    """Columns as wide in every table, so that they line up, and wide enough for every word."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True, min_width=19)
-    for width in widths:
-        table.add_column(overflow="fold", min_width=width, max_width=width)
-    table.add_column(overflow="fold", ratio=1)
-    for setting in settings:
-        table.add_row(*_cells(setting))
-    return table
-
-
-def _range(setting: Setting) -> str:
-    if setting.values:
-        return ", ".join(setting.values)
-    return "" if setting.low is None else f"{setting.low:g} – {setting.high:g}"
-
-
-def _value(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+def _in_words(setting: Setting) -> str:
+    return f"{setting.meaning} [{'; '.join(filter(None, (value_text(setting.default), setting.range)))}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,6 +42,7 @@ from fedrecplus.experiments import (
 )
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
+from fedrecplus.settings import value_text
 
 _SHOWN = 5
 LIST_OBJECTIVE = "ndcg@10"
@@ -168,8 +169,8 @@ def _note_other_start(start: Config, dimensions: list[Dimension]) -> None:
     for dimension in dimensions:
         own = value_of(start, dimension.name)
         if (nearest := dimension.nearest(own)) != own:
-            name = f"{start.algorithm} has {dimension.name} = {_cell(own)}"
-            say(f"note: {name}, which isn't searched; the first trial has {_cell(nearest)}")
+            name = f"{start.algorithm} has {dimension.name} = {value_text(own)}"
+            say(f"note: {name}, which isn't searched; the first trial has {value_text(nearest)}")
 
 
 def _report(tuned: Tuned, dimensions: list[Dimension], out: Path, storage: Path) -> None:
@@ -185,7 +186,7 @@ def _report(tuned: Tuned, dimensions: list[Dimension], out: Path, storage: Path)
     changed = [name for name, value in tuned.best.settings.items() if value != value_of(start, name)]
     say(f"winner: {out}, which differs from {start.algorithm} in" if changed else f"{out}: nothing beat the preset")
     for name in changed:
-        say(f"  {name} = {_cell(tuned.best.settings[name])}")
+        say(f"  {name} = {value_text(tuned.best.settings[name])}")
 
 
 def _rows(tuned: Tuned, dimensions: list[Dimension], leaders: list[Trial]) -> list[list[str]]:
@@ -203,16 +204,10 @@ def _rows(tuned: Tuned, dimensions: list[Dimension], leaders: list[Trial]) -> li
     for dimension in sorted(dimensions, key=lambda dimension: -tuned.importances.get(dimension.name, 0.0)):
         name = dimension.name
         weight = f"{tuned.importances.get(name, 0.0):.0%}"
-        cells = [_cell(value_of(start, name)), *(_cell(trial.settings[name]) for trial in leaders)]
+        cells = [value_text(value_of(start, name)), *(value_text(trial.settings[name]) for trial in leaders)]
         rows.append([name, *cells, weight])
     return rows
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, to_tables
-from fedrecplus.data import Ratings, join
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
 from fedrecplus.parts import VALIDATED
-from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
+from fedrecplus.training.evaluation import Predictor
 from fedrecplus.training.measures import Evaluation
 from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts
 from fedrecplus.training.privacy import privacy_of
@@ -133,13 +132,6 @@ class Run:
         if self.result[name] is None:
             raise UserError(f"this run has no {name.upper()}: it was trained without test ratings", "give test ratings")
         return float(self.result[name])
-
-    def errors(self, training: Ratings, test: Ratings) -> Errors:
-        """Errors by client, for paired tests."""
-        training, test = join(training, test)
-        model = self.recommender.model
-        predictor = Predictor(self.recommender.clients.W, model.X, scored_by=model.scored_by)
-        return errors_of(test, predictor.predict, Fallback.of(training, self.config, model.public))
 
 
 def recommender_of(training: Training, predictor: Predictor | None) -> Recommender:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedrecplus.errors import UserError
+from fedrecplus.files import read_text
 from fedrecplus.training import CONFIG, RESULT, RunFolder
 from fedrecplus.web.report.elements import details, table, text
 
@@ -67,17 +68,12 @@ def _in(path: Path) -> Iterator[Found]:
 
 
 def _read(path: Path) -> Any:
+    content = read_text(path, f"give run folders, or {_OURS}")
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}", f"give run folders, or {_OURS}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not a text file", f"give run folders, or {_OURS}") from None
-    try:
-        return json.loads(text)
+        return json.loads(content)
     except json.JSONDecodeError as error:
-        begins = (text.strip().splitlines() or [""])[0][:40]
-        cut_short = text.lstrip()[:1] in ("{", "[")
+        begins = (content.strip().splitlines() or [""])[0][:40]
+        cut_short = content.lstrip()[:1] in ("{", "[")
         wrong = f"is damaged JSON: {error}" if cut_short else f"is not a JSON file: it begins with {begins!r}"
         remedy = "make it again" if cut_short else f"give run folders, or {_OURS}; ratings go to `fedrecplus train`"
         raise UserError(f"{path} {wrong}", remedy) from None

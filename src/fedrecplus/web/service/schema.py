@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fedrecplus.training import Recommendation
 from fedrecplus.web.service.limits import Limits
 
 PROMISE = (
@@ -37,30 +38,15 @@ class ListRequest(BaseModel):
     why: bool = Field(False, description="Name the rated items that speak most for each; counts as several requests.")
 
 
-class ListedReason(BaseModel):
-    """One of the person's own items that speaks for a listed one."""
-
-    item: int | str
-    title: str
-    contribution: float = Field(description="How much lower the listed item would score without this rating.")
-
-
-class ListedItem(BaseModel):
-    """One item of the list."""
-
-    item: int | str
-    title: str
-    rating: float = Field(description="Predicted, on the data's scale.")
-    score: float = Field(description="What it was ranked by.")
-    because: list[ListedReason]
-
-
 class ListReply(BaseModel):
     """The list, and the model that made it."""
 
     model: str = Field(description="Digest of the model: the first 32 digits of SHA-256 of its file.")
     number: int | None = Field(description="Its number in the registry, if it is from one.")
-    items: list[ListedItem]
+    items: list[Recommendation] = Field(
+        description="Best first: an item's id and title, its predicted rating on the data's scale, the score that "
+        "ranks it, and the person's own items that speak most for it, with how much each adds to the score."
+    )
 
 
 class RequestProblem(BaseModel):
