@@ -139,7 +139,7 @@ def _ablate(
             results.append(grids.ablate(ratings, config, vary, **options, monitor=monitor))
     for each in results:
         title = f"{each.study}: {each.algorithm} on {each.dataset}"
-        show_table(*grids.table(each.to_dict()), title, spare=("RMSE, 95 % interval", "NMSE"))
+        show_table(*grids.table(each.to_dict()), title, spare=("RMSE, 95 % interval", "NMSE"), names=len(each.vary))
     content = {"kind": "ablation", "studies": [each.to_dict() for each in results]}
     return content, "".join(map(grids.to_csv, results)), "\n".join(map(grids.to_markdown, results))
 

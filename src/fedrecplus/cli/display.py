@@ -54,10 +54,12 @@ def show_table(
     title: str = "",
     spare: Sequence[str] = (),
     words: Sequence[str] = (),
+    names: int = 1,
 ) -> bool:
     """Names and figures. Piped, a table is as wide as it needs to be: names are never cut.
 
-    Columns of ``words`` are text, folded like the names in the first column.
+    Columns of ``words`` are text, folded like the names in the first column. So many columns as ``names`` says name
+    a row.
 
     In a terminal that is too narrow, ``spare`` columns are left out and long names folded; of what is still too wide,
     columns that have no room follow below, with the names again. Says whether every column is there.
@@ -69,22 +71,23 @@ def show_table(
     whole = _least_width(columns, words) <= room
     if not whole:
         columns = [column for column in columns if column[0] not in spare]
-    for place, block in enumerate(_blocks(columns, room, words)):
+    for place, block in enumerate(_blocks(columns, room, words, names)):
         if place:
             say("")
         _print_table(block, "" if place else title, words, room)
     return whole
 
 
-def _blocks(columns: Sequence[Sequence[str]], room: int, words: Sequence[str]) -> list[list[Sequence[str]]]:
+def _blocks(columns: Sequence[Sequence[str]], room: int, words: Sequence[str], names: int) -> list[list[Sequence[str]]]:
     """Columns in groups that have room, each beginning with the names; as many in each, so that none stands alone."""
-    names, others = columns[0], list(columns[1:])
+    own, others = columns[:names], columns[names:]
+    blocks = [list(own)]
     for count in range(1, len(others) + 1):
         ends = [len(others) * place // count for place in range(count + 1)]
-        blocks = [[names, *others[first:last]] for first, last in pairwise(ends)]
+        blocks = [[*own, *others[first:last]] for first, last in pairwise(ends)]
         if all(_least_width(block, words) <= room for block in blocks):
-            return blocks
-    return [[names, column] for column in others] or [[names]]
+            break
+    return blocks
 
 
 def _print_table(columns: Sequence[Sequence[str]], title: str, words: Sequence[str], room: int) -> None:

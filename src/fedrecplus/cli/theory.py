@@ -48,6 +48,8 @@ def theory_command(
     """
     check_file_place(json_file, plot=plot_file)
     watch, lengths = Stopwatch(), whole_numbers_in(corollary, "--corollary", "10,100,1000")
+    if lengths:  # before the run is trained again
+        horizons.check_horizons(lengths)
     content = theory(run, dataset=dataset, looks=looks, allow=allow or ())
     if lengths:
         k = Constants(**{field.name: content["estimates"][field.name] for field in fields(Constants)})

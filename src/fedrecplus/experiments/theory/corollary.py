@@ -49,6 +49,12 @@ def corollary_steps(rounds: int, first: int, epochs: int, k: Constants) -> tuple
     return smooth_steps * (first / rounds) ** 0.5 / (k.L * epochs), 0.9 * epochs / smooth_steps
 
 
+def check_horizons(horizons: Sequence[int]) -> None:
+    """Refuse too few numbers of rounds, and too few rounds."""
+    if len(set(horizons)) < LEAST_HORIZONS or min(horizons) < LEAST_HORIZONS:
+        raise UserError("the corollary wants several T", "give three numbers of rounds or more, such as 10,100,1000")
+
+
 def corollary(
     folder: Path,
     horizons: Sequence[int],
@@ -59,8 +65,7 @@ def corollary(
     allow: Collection[str] = (),
 ) -> dict[str, Any]:
     """Train a run's config anew for each number of rounds, with the corollary's steps. For JSON."""
-    if len(set(horizons)) < LEAST_HORIZONS or min(horizons) < LEAST_HORIZONS:
-        raise UserError("the corollary wants several T", "give three numbers of rounds or more, such as 10,100,1000")
+    check_horizons(horizons)
     case, first = open_run(folder, dataset, allow), min(horizons)
     trained = [_train(case.training, case.config, T, first, k, looks) for T in sorted(set(horizons))]
     T, smallest = np.array([(each.rounds, each.smallest) for each in trained]).T
