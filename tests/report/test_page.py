@@ -156,7 +156,8 @@ def test_the_first_section_says_in_words_which_claims_hold_and_by_how_much(folde
     content = json.loads((folder / "family.json").read_text())
     changes = [(-0.027, -0.02, 1e-9), (0.01, 0.02, 1e-9), (0.003, -0.02, 1e-9), (0.001, 0.0, 0.9)]
     for claim, (difference, by_client, p) in zip(content["claims"], changes, strict=False):
-        claim["difference"], claim["test"]["difference"], claim["test"]["p"] = difference, by_client, p
+        claim["difference"] = difference
+        claim["test"] |= {"difference": by_client, "p": p, "ranks": by_client}
     said = own_part(page_of([content])).split("</section>")[0]
     assert "The paper&#x27;s claims, in words" in said
     held, opposite, disagreed, none = (
