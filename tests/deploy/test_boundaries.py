@@ -89,7 +89,7 @@ def test_a_server_that_names_an_outside_rule_is_told_so_and_no_node_is_blamed(
     link = InProcessLink(prepared(tmp_path, small_ratings(), small_config(), nodes=1, patience=0.3))
     ask = link.ask
 
-    def outside(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+    def outside(packets: dict[int, Packet], seconds: float) -> dict[int, int]:
         return ask({node: naming_outside(packet, "pseudo_items") for node, packet in packets.items()}, seconds)
 
     link.ask = outside  # type: ignore[method-assign]

@@ -10,9 +10,9 @@ import pytest
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, recommend
-from fedrecplus.training.model_files import read_tensors
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.deploy.replay import simulated
+from tests.deploy.summing import model
 from tests.small_data import small_ratings
 
 PRESETS = ["fedrec+", "fedrec+private", "fedrec+paper", "fedrec", "fedrec-hf", "fedmf", "fedmf-vanilla"]
@@ -23,7 +23,7 @@ def test_rounds_equal_simulated_rounds_bit_for_bit(name: str, tmp_path: Path) ->
     config = small_config(name, engine="reference", precision="float64")
     ratings = small_ratings()
     serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
-    np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))
+    np.testing.assert_array_equal(model(tmp_path), simulated(ratings, config))
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -34,7 +34,7 @@ def test_a_silo_through_the_fast_engine_equals_the_reference(
     config = small_config(name, engine="fast", precision=precision)
     ratings = small_ratings()
     serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
-    np.testing.assert_allclose(_V(tmp_path), simulated(ratings, replace(config, engine="reference")), atol=most)
+    np.testing.assert_allclose(model(tmp_path), simulated(ratings, replace(config, engine="reference")), atol=most)
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
@@ -46,7 +46,7 @@ def test_other_scales_and_items_with_names_are_no_exception(engine: str, scale: 
     config = small_config(engine=engine, precision="float64")
     homes = prepared(tmp_path, ratings, config)
     serve(InProcessLink(homes), tmp_path / "run")
-    np.testing.assert_allclose(_V(tmp_path), simulated(ratings, replace(config, engine="reference")), atol=1e-12)
+    np.testing.assert_allclose(model(tmp_path), simulated(ratings, replace(config, engine="reference")), atol=1e-12)
     with Store.open(homes[0].store) as store:
         best = recommend(store, store.persons()["user 3"], 3, tmp_path / "run")
         assert all(item.item in names for item in best)
@@ -59,8 +59,4 @@ def test_clients_that_weigh_themselves_equal_the_simulation(covariance: str, tmp
     config = small_config(engine="reference", precision="float64", **settings)
     ratings = small_ratings()
     serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
-    np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))
-
-
-def _V(folder: Path) -> np.ndarray:
-    return read_tensors(folder / "run" / "model.safetensors")[0]["V"]
+    np.testing.assert_array_equal(model(tmp_path), simulated(ratings, config))

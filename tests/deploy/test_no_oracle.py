@@ -31,7 +31,7 @@ from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.server_state import ServerOptions
 from fedrecplus.rounds import ServerState, start_server
 from tests.deploy.in_process import MODEL, small_config
-from tests.deploy.summing import secure_config
+from tests.deploy.summing import message, secure_config
 from tests.small_data import small_ratings
 
 CATALOGUE = ItemCatalogue.published(small_ratings(clients=16, items=30))
@@ -147,10 +147,6 @@ def test_devices_ask_for_as_many_others_whatever_they_have_rated(stores: list[Pa
             save_policy(store, Policy(any_task=True))
         assert "refusal" not in answer(asked(secure_config(channel__demonstration=False)), path).facts
     assert len({state_at(path).least_cohort for path in stores}) == 1
-
-
-def message(packet: Packet) -> bytes:
-    return packet.arrays["message"].tobytes()
 
 
 def layout_at(path: Path) -> RingLayout:

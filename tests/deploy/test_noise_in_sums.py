@@ -13,8 +13,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, change
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.server import journal_of, secure_sums
+from fedrecplus.deploy.server import secure_sums
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
@@ -32,7 +31,7 @@ from fedrecplus.parts.channel.secure.messages import VERSION, Survivors, pack, t
 from fedrecplus.parts.privacy import CLIPPED_SHARE, seeded_words
 from fedrecplus.rounds import start_server
 from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
-from tests.deploy.in_process import MODEL, InProcessLink, change_terms, serve, stored
+from tests.deploy.in_process import InProcessLink, change_terms, serve, stored
 from tests.deploy.summing import NODES, Killed, NoiseWords, expected, losing, model
 from tests.deploy.test_budget import RATINGS, begun, budget_config
 
@@ -252,18 +251,3 @@ def test_noise_that_hides_nothing_is_refused_with_its_own_reason(settings: list[
         config = change(config, *setting.split("="))  # type: ignore[arg-type]
     with pytest.raises(UserError, match=reason):
         check_deployable(config)
-
-
-def test_secrets_of_the_noise_are_gone_when_the_sum_is_over(tmp_path: Path) -> None:
-    homes: list[NodeHome] = begun(tmp_path, noisy_config())
-    serve(InProcessLink(homes), tmp_path / "run")
-    assert len(journal_of(tmp_path / "run")) == 2
-    for home in homes:
-        with Store.open(home.store) as store:
-            assert store.connection.execute("SELECT state FROM sums").fetchall() == [(None,)]
-    assert MODEL in {line["model"] for line in lines_in(homes[0])}
-
-
-def lines_in(home: NodeHome) -> list[dict[str, Any]]:
-    with Store.open(home.store) as store:
-        return store.sent()

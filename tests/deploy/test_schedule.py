@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from fedrecplus.config import change
+from fedrecplus.cli.deploy import _with_seed
+from fedrecplus.config import change, dumps
 from fedrecplus.deploy.operate.schedule import seconds_of, train_again
 from fedrecplus.deploy.server import Deployment, StoredRun, deployment, has_run, run_of
 from fedrecplus.deploy.server.schema import runs
@@ -17,6 +18,7 @@ from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.in_process import InProcessLink, begin, database_of, deal_out, go_on, serve, small_config
+from tests.deploy.summing import secure_config
 from tests.small_data import small_ratings
 
 
@@ -79,6 +81,17 @@ def test_a_kill_while_a_run_begins_leaves_no_half_of_one(
     assert newest.number == run_of(database, folder).number
     with database.reading() as connection:
         assert connection.execute(select(func.count()).select_from(runs)).scalar() == 1, "and nobody works on another"
+
+
+def test_each_secure_model_has_a_seed_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+    """A run that went on with another seed's settings was refused, whatever its operator said."""
+    config = secure_config()
+    first = _with_seed(config, None)
+    assert first.seed not in (0, _with_seed(config, None).seed)
+    (tmp_path / "config.toml").write_text(dumps(first))
+    assert _with_seed(config, tmp_path) == first
+    assert _with_seed(change(config, "seed", 7), tmp_path).seed == 7, "what the operator says"
+    assert _with_seed(small_config(), None).seed == 0
 
 
 @pytest.mark.parametrize("text", ["", "1", "d", "1s", "-1d", "1 day"])

@@ -18,19 +18,14 @@ from fedrecplus.deploy.server.deployment import run_of
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.in_process import InProcessLink, database_of, go_on, prepared, serve, small_config, stored
 from tests.deploy.replay import replayed, simulated
-from tests.deploy.summing import Killed
+from tests.deploy.summing import Killed, model
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings()
 CONFIG = small_config(engine="reference", precision="float64")
-
-
-def model(folder: Path) -> np.ndarray:
-    return read_tensors(folder / "run" / "model.safetensors")[0]["V"]
 
 
 def spoiled(packet: Packet) -> Packet:
@@ -106,23 +101,6 @@ def _die_in_round_1(packet: Packet) -> Packet:
     if packet.facts["round"] == 1:
         raise Killed
     return packet
-
-
-def test_a_run_that_waits_for_nodes_is_stopped(tmp_path: Path) -> None:
-    """It said where it was once, and looked whether to end only where that was news."""
-
-    class Nobody(InProcessLink):
-        looks = 0
-
-        def nodes(self) -> list[int]:
-            Nobody.looks += 1
-            if Nobody.looks == 2:
-                stored(tmp_path / "run").stop()
-            return []
-
-    serve(Nobody(prepared(tmp_path, RATINGS, CONFIG)), tmp_path / "run")
-    assert stored(tmp_path / "run").phase == "stopped"
-    assert Nobody.looks < 9
 
 
 def test_a_round_closes_at_its_quorum(tmp_path: Path) -> None:

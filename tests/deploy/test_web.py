@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import http.client
 import re
 import socket
@@ -18,19 +17,17 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import Connection, event, func, select
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy import event, func, select
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.http.offer import Offers
 from fedrecplus.deploy.http.senders import Senders
-from fedrecplus.deploy.http.waiting import WaitingRoom
 from fedrecplus.deploy.node import ServerConnection, trust
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected
 from fedrecplus.deploy.operate.certificates import make_server_certificates
-from fedrecplus.deploy.server import Database, Lease, StoredRun
+from fedrecplus.deploy.server import Lease, StoredRun
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.roster import MOST_OPEN, Roster
@@ -44,7 +41,7 @@ from fedrecplus.training.registry import finished_model
 from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config
 from tests.deploy.running import Running, signed
 from tests.small_data import small_ratings
-from tests.waiting import GIVE_UP, wait_until
+from tests.waiting import wait_until
 
 _CATALOGUE = ("about", "content", "popularity", "average", "years")
 
@@ -256,31 +253,6 @@ def test_who_is_expelled_while_a_worker_looks_for_the_key_is_out(server: Running
     loop: asyncio.AbstractEventLoop
     senders = Senders(LookedUp(server.home.database))
     assert asyncio.run(visits()) == [node, 401]
-
-
-def test_a_busy_database_costs_those_who_wait_a_while_and_no_question(server: Running, link: DatabaseLink) -> None:
-    """What was no error of the driver's, such as a pool without a free connection, ended the look for work for good."""
-    node, _ = server.admitted()
-    busy = [PoolTimeout("QueuePool limit reached")] * 3
-
-    class Busy(Database):
-        def reading(self) -> contextlib.AbstractContextManager[Connection]:
-            if busy:
-                raise busy.pop()
-            return super().reading()
-
-    async def first_question() -> bytes | None:
-        room = WaitingRoom(Busy(server.home.database.address), "another worker")
-        looking = asyncio.create_task(room.run())
-        content = await room.next_question(node, 0, GIVE_UP)
-        looking.cancel()
-        return content
-
-    link.ask({node: asked()}, GIVE_UP)
-    content = asyncio.run(first_question())
-    assert content is not None
-    assert not busy
-    assert msgspec.msgpack.decode(content, type=WorkItem).node == node
 
 
 def test_a_node_has_one_body_at_a_time_in_a_worker_s_memory(server: Running) -> None:

@@ -187,24 +187,16 @@ def test_the_model_of_the_page_is_the_newest_that_the_device_has_seen(page: Open
     assert page.ask("model.bin").content
 
 
-def test_a_paused_device_refuses_rounds_and_is_not_blamed(tmp_path: Path) -> None:
-    homes = prepared(tmp_path, small_ratings(), small_config(engine="reference", rounds=4), nodes=3)
+def test_the_switch_pauses_the_device_and_so_do_commands(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, small_ratings(), small_config(engine="reference", rounds=1), nodes=3)
     with opened(homes[0]) as page:
-        page.ask("api/pause", {"paused": True})
-        assert page.ask("api/sent").json()["paused"] is True
-        serve(InProcessLink(homes), tmp_path / "run")
-        assert page.ask("api/sent").json()["sent"] == []
-        with Store.open(homes[0].store) as store:
-            assert store.models() == []
-        lines = journal_of(tmp_path / "run")
-        assert [list(line["lost"].values()) for line in lines] == [["node-paused"]] * 4, "asked again each time"
-        assert lines[-1]["refusals"]["strikes"] == {}
-        page.ask("api/pause", {"paused": False})
-    again = InProcessLink(prepared(tmp_path / "again", small_ratings(), small_config(engine="reference"), nodes=3))
-    assert exit_code_of(["device", "pause", "--home", str(again.homes[1].path)]) == 0
-    assert exit_code_of(["device", "resume", "--home", str(again.homes[1].path)]) == 0
-    serve(again, tmp_path / "again" / "run")
-    assert all(line["lost"] == {} for line in journal_of(tmp_path / "again" / "run"))
+        for paused in (True, False):
+            page.ask("api/pause", {"paused": paused})
+            assert page.ask("api/sent").json()["paused"] is paused
+    for command in ("pause", "resume"):
+        assert exit_code_of(["device", command, "--home", str(homes[1].path)]) == 0
+    serve(InProcessLink(homes), tmp_path / "run")
+    assert [line["lost"] for line in journal_of(tmp_path / "run")] == [{}]
 
 
 def test_deleting_everything_needs_to_be_sure_and_ends_the_page(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from fedrecplus.parts.channel.secure.messages import Advertisement, unpack
 from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
 from fedrecplus.rounds import ServerState, start_server
+from tests.deploy.summing import message
 
 Nodes = list[int]
 
@@ -82,7 +83,7 @@ class LyingServer:
         if len(outcome.answered["advertise"]) < 3:
             return outcome
         request, first = decode_request(self.packet), min(outcome.answered["advertise"])
-        numbers = {n: unpack(Advertisement, content(replies[n]), request.sum_session).number for n in willing(replies)}
+        numbers = {n: unpack(Advertisement, message(replies[n]), request.sum_session).number for n in willing(replies)}
         options = ServerOptions(least_cohort=3)
         server = SecureServer(request.sum_session, self._layout(first), list(numbers.values()), options)
         persons = sum(int(replies[n].facts["persons"]) for n in numbers)
@@ -90,7 +91,7 @@ class LyingServer:
         try:
             while server.stage != "done":
                 for node in willing(replies) & set(numbers):
-                    server.take(numbers[node], content(replies[node]))
+                    server.take(numbers[node], message(replies[node]))
                 if server.stage == "reveal":
                     break
                 questions = server.close()
@@ -121,11 +122,6 @@ class LyingServer:
 def willing(replies: dict[int, Packet]) -> set[int]:
     """Who didn't refuse."""
     return {node for node, reply in replies.items() if "refusal" not in reply.facts}
-
-
-def content(packet: Packet) -> bytes:
-    """The protocol's message in a reply."""
-    return packet.arrays["message"].tobytes()
 
 
 def rated(ratings: Ratings, node: int, nodes: int) -> set[int]:

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrecplus.deploy.device import Policy, Store, own_key, pin_identities, save_policy
-from tests.deploy.in_process import prepared, small_config
-from tests.deploy.summing import secure_config
-from tests.hostile.lying_server import LyingServer, content, rated, willing
+from tests.deploy.in_process import prepared
+from tests.deploy.summing import message, secure_config
+from tests.hostile.lying_server import LyingServer, rated, willing
 from tests.small_data import small_ratings
 
 NODES = 6
@@ -44,24 +43,6 @@ def test_refusals_say_nothing_of_who_rated_what(server: LyingServer, bound: floa
     assert right == 0
 
 
-def test_a_pinned_device_gives_no_upload_in_the_clear(server: LyingServer) -> None:
-    """Under the default policy, and all pinned to each other."""
-    for node in EVERYBODY:
-        with Store.open(server.store(node)) as store, store.changing():
-            save_policy(store, Policy())
-    keys = []
-    for node in EVERYBODY:
-        with Store.open(server.store(node)) as store:
-            keys.append(own_key(store).public_key().public_bytes_raw())
-    for node in EVERYBODY:
-        with Store.open(server.store(node)) as store:
-            pin_identities(store, keys)
-    for name in ("fedmf", "fedrec+", "fedrec+private"):
-        replies = server.ask(small_config(name), EVERYBODY, session=b"")
-        read = {node: set(replies[node].arrays["items"].tolist()) for node in willing(replies)}
-        assert not read, f"{name}: rows of {sorted(read)} are read in the clear"
-
-
 def test_the_same_round_over_another_cohort_is_not_unmasked(server: LyingServer) -> None:
     """Else the difference of two sums would be the upload of whoever is missing in one."""
     config = secure_config()
@@ -77,4 +58,4 @@ def test_a_device_that_was_left_out_is_no_help_for_a_second_sum(server: LyingSer
     assert server.sum(config, EVERYBODY[:-1]).total is not None
     replies = server.ask(config, EVERYBODY)
     assert willing(replies) <= {EVERYBODY[-1]}
-    assert all(content(replies[node]) for node in willing(replies))
+    assert all(message(replies[node]) for node in willing(replies))

@@ -25,7 +25,7 @@ from fedrecplus.deploy.node import (
     witness_log as keep_witness,
 )
 from fedrecplus.deploy.operate import ServerHome, run_local, run_to_the_end, seconds_of, train_again
-from fedrecplus.deploy.server import Deployment, begin, go_on, has_run, most_persons, run_of
+from fedrecplus.deploy.server import Deployment, StoredRun, begin, go_on, has_run, most_persons, run_of
 from fedrecplus.deploy.wire import ItemCatalogue, is_secure, read_identities
 from fedrecplus.errors import UserError
 from fedrecplus.training import CONFIG, RunFolder
@@ -117,12 +117,7 @@ def run_command(
             )
         if algorithm is None:
             raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
-        chosen, catalogue = _config(algorithm, rounds, settings or []), ItemCatalogue.read(items)
-        if (
-            is_secure(chosen) and chosen.seed == 0
-        ):  # nodes unmask one sum of a table, so each run needs its own first one
-            chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
-        chosen = _with_devices(chosen, nodes)
+        chosen = _with_devices(_with_seed(_config(algorithm, rounds, settings or []), after), nodes)
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
         persons = persons_per_node or most_persons(chosen)
         deployment = Deployment(
@@ -130,20 +125,12 @@ def run_command(
             identities=keys, rounds=rounds_in_all, growth=growth,
         )  # fmt: skip
         if every is not None:
-            data = {"dataset": items.name}
             with terminated_like_interrupted():
-                _train_again(server, out, seconds_of(every), chosen, deployment, items, data)
+                _train_again(server, out, seconds_of(every), chosen, deployment, items)
             return
-        if after is None:
-            data = {"dataset": items.name}
-            run = begin(server.database, out, chosen, deployment, catalogue, data, overwrite=overwrite)
-        else:
-            run = go_on(server.database, after, out, chosen, deployment, catalogue, overwrite=overwrite)
-            chosen = load_config(out / CONFIG, [choice.rule for choice in chosen.choices])
-    with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
-        run_to_the_end(run, out, show, say)
-    server.models.publish(out, [choice.rule for choice in chosen.choices])
-    _report(out)
+        run = _begin(server, out, after, chosen, deployment, items, overwrite=overwrite)
+    with terminated_like_interrupted():
+        _finish(server, run, out, _rules_of(chosen))
 
 
 @deploy_app.command("items")
@@ -234,35 +221,59 @@ def local_command(
     _report(out)
 
 
+def _begin(
+    server: ServerHome, out: Path, after: Path | None, config: Config, deployment: Deployment, items: Path,
+    *, overwrite: bool,
+) -> StoredRun:  # fmt: skip
+    """Put a run in line, of a new model or of an earlier run's."""
+    catalogue = ItemCatalogue.read(items)
+    if after is None:
+        data = {"dataset": items.name}
+        return begin(server.database, out, config, deployment, catalogue, data, overwrite=overwrite)
+    return go_on(server.database, after, out, config, deployment, catalogue, overwrite=overwrite)
+
+
+def _finish(server: ServerHome, run: StoredRun, out: Path, rules: list[str]) -> None:
+    """Show a run's rounds, publish its model, and say what it came to."""
+    with show_rounds(load_config(out / CONFIG, rules).server.rounds) as show:
+        run_to_the_end(run, out, show, say)
+    server.models.publish(out, rules)
+    _report(out)
+
+
 def _train_again(
-    server: ServerHome, out: Path, every: float, config: Config, deployment: Deployment, items: Path,
-    data: dict[str, str],
-) -> None:  # fmt: skip
+    server: ServerHome, out: Path, every: float, config: Config, deployment: Deployment, items: Path
+) -> None:
     """Run after run, each with the model of the one before; the newest is what nodes that join get.
 
     The file of items is read before each: what was added to it comes with the next run.
     """
 
     def start(folder: Path, before: Path | None) -> None:
-        catalogue = ItemCatalogue.read(items)
-        if before is None:
-            begin(server.database, folder, config, deployment, catalogue, data, overwrite=True)
-            return
-        kept = load_config(before / CONFIG, [choice.rule for choice in config.choices])  # its seed, too
-        kept = change(kept, "server.rounds", config.server.rounds)
-        go_on(server.database, before, folder, kept, deployment, catalogue, overwrite=True)
+        chosen = config if before is None else change(config, "seed", load_config(before / CONFIG, rules).seed)
+        _begin(server, folder, before, chosen, deployment, items, overwrite=True)
 
     def run(folder: Path) -> None:
-        with show_rounds(
-            load_config(folder / CONFIG, [choice.rule for choice in config.choices]).server.rounds
-        ) as show:
-            followed = run_of(server.database, folder)
-            followed.resume()  # where it ended before its last round
-            run_to_the_end(followed, folder, show, say)
-        server.models.publish(folder, [choice.rule for choice in config.choices])
-        _report(folder)
+        followed = run_of(server.database, folder)
+        followed.resume()  # where it ended before its last round
+        _finish(server, followed, folder, rules)
 
+    rules = _rules_of(config)
     train_again(out, every, lambda folder: has_run(server.database, folder), start, run, say)
+
+
+def _rules_of(config: Config) -> list[str]:
+    """What a folder may name: the rules of settings that the operator gave."""
+    return [choice.rule for choice in config.choices]
+
+
+def _with_seed(config: Config, after: Path | None) -> Config:
+    """Settings with a seed: nodes unmask one sum of a table, so each model needs its own first one, and keeps it."""
+    if not is_secure(config) or config.seed != 0:
+        return config
+    if after is None:
+        return change(config, "seed", 1 + secrets.randbelow(2**31))
+    return change(config, "seed", load_config(after / CONFIG, _rules_of(config)).seed)
 
 
 def _config(name: str, rounds: int | None, settings: list[str]) -> Config:

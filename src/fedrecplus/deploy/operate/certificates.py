@@ -133,9 +133,9 @@ def _certify(
         temporary.write_bytes(builder.sign(signer, hashes.SHA384()).public_bytes(Encoding.PEM))
 
 
-def _write_key(path: Path, key: Any, form: PrivateFormat = PrivateFormat.PKCS8) -> None:
+def _write_key(path: Path, key: Any) -> None:
     """Readable by its owner alone from the first byte on."""
-    write_private(path, key.private_bytes(Encoding.PEM, form, serialization.NoEncryption()))
+    write_private(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, serialization.NoEncryption()))
 
 
 def days_left(path: Path) -> float:

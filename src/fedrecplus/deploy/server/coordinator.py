@@ -6,7 +6,7 @@ import logging
 import threading
 
 from fedrecplus.deploy.server.database import FAILED, Database, first_line
-from fedrecplus.deploy.server.lease import SECONDS, Lease, LeaseLost
+from fedrecplus.deploy.server.lease import Lease, LeaseLost
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.rounds import serve
 from fedrecplus.deploy.server.stored_run import CoordinatedRun, StoredRun
@@ -17,7 +17,7 @@ _LOOK = 0.3
 """seconds between looks for a run, or for the lease"""
 
 
-def coordinate(database: Database, ending: threading.Event, seconds: float = SECONDS) -> None:
+def coordinate(database: Database, ending: threading.Event, seconds: float) -> None:
     """Coordinate whenever nobody else does, until told to end."""
     lease, is_away = Lease(database, seconds), False
     while not ending.wait(_LOOK):

@@ -9,7 +9,7 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.deploy.wire import STATISTICS_ROUND, ItemCatalogue, deployed_budget, is_secure, statistics_ring
 from fedrecplus.parts.channel import rounding_norm
-from fedrecplus.parts.privacy import Words, check_delta, os_words, sensitivity
+from fedrecplus.parts.privacy import check_delta, os_words, sensitivity
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import STATISTICS, ServerState, with_noise
 
@@ -29,15 +29,13 @@ def before_first_round(catalogue: ItemCatalogue) -> ServerState:
     return ServerState(STATISTICS_ROUND, nothing, nothing, np.zeros((0, 0)), [])
 
 
-def with_statistics(config: Config, catalogue: ItemCatalogue, sums: Sums, words: Words | None = None) -> ItemCatalogue:
-    """The catalogue with figures of the sum; where devices add no noise, the server draws it from ``words``."""
+def with_statistics(config: Config, catalogue: ItemCatalogue, sums: Sums) -> ItemCatalogue:
+    """The catalogue with figures of the sum; where devices add no noise, the server does."""
     budget, on_devices = deployed_budget(config)
     check_delta(budget.delta, sums.clients)
     total, sd = np.concatenate([sums.total.T.ravel(), sums.statistic]), sums.noise
     if on_devices is None:
         norm = sensitivity(budget.cap)
         norm += rounding_norm(sums.total.size, sums.statistic.size, sums.clients, statistics_ring(budget.cap))
-        total, sd = with_noise(
-            total, budget.multiplier, norm, sums.clients, sums.clients, STATISTICS, config, words or os_words
-        )
+        total, sd = with_noise(total, budget.multiplier, norm, sums.clients, sums.clients, STATISTICS, config, os_words)
     return replace(catalogue, public=budget.public(catalogue.public, total, sd))
