@@ -1,4 +1,4 @@
-"""A database that is away, busy or read-only for a while; runs that are stopped while nobody comes."""
+"""A database that is away or busy for a while, certificates that expired, a home that runs twice."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from sqlalchemy import QueuePool, event, select
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from fedrecplus.deploy import server
+from fedrecplus.deploy.node import NodeHome, ServerConnection, join_by, trust
+from fedrecplus.deploy.node.connection import NoAnswer, Rejected
+from fedrecplus.deploy.operate import certificates
 from fedrecplus.deploy.operate.runs import run_to_the_end
+from fedrecplus.deploy.operate.upkeep import look_over
 from fedrecplus.deploy.server import Database, Deployment, Lease
 from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.schema import nodes
 from fedrecplus.errors import UserError
-from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config, stored
+from tests.deploy.in_process import database_of, prepared, small_config, stored
 from tests.deploy.running import Running
 from tests.small_data import small_ratings
 from tests.waiting import wait_until
@@ -98,23 +102,6 @@ def test_a_server_is_up_where_it_listens_whatever_names_its_certificate_has(tmp_
         assert running.home.is_up()
 
 
-def test_a_run_is_stopped_while_nobody_comes(tmp_path: Path) -> None:
-    """It waited on, and no other run began."""
-    link = InProcessLink(prepared(tmp_path, small_ratings(), small_config(), nodes=1))
-    looks: list[int] = []
-
-    def nobody() -> list[int]:
-        looks.append(1)
-        if len(looks) == 3:
-            stored(tmp_path / "run").stop()
-        assert len(looks) < 30, "it goes on and on"
-        return []
-
-    link.nodes = nobody  # type: ignore[method-assign]
-    serve(link, tmp_path / "run")
-    assert stored(tmp_path / "run").phase == "stopped"
-
-
 def test_a_run_behind_another_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fedrecplus.deploy.operate.runs._SOON", 0.0)
     prepared(tmp_path, small_ratings(), small_config(), nodes=1)
@@ -133,3 +120,55 @@ def test_a_run_behind_another_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UserError, match="stopped"):
         run_to_the_end(second, tmp_path / "second", lambda *_: None, say)
     assert "run 1 is first" in said[0]
+
+
+def test_a_node_waits_for_a_new_certificate_where_its_server_s_has_expired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All nodes ended, and stayed away when the operator had renewed it."""
+    monkeypatch.setattr(certificates, "_SERVER_DAYS", 0)
+    with Running(tmp_path) as running:
+        assert running.home.is_up()
+        findings = {finding.what: finding.good for finding in look_over(running.home)}
+        assert findings["the certificate has expired: no node connects"] is False
+        with pytest.raises(NoAnswer, match="expired"):
+            running.call(running.admitted()[1], "GET", "/v1/status")
+
+
+def test_a_certificate_for_another_name_is_told_from_one_of_another_authority(tmp_path: Path) -> None:
+    with Running(tmp_path, host="127.0.0.2") as running:
+        connection = ServerConnection("127.0.0.2", running.home.port, trust(running.ca))
+        with pytest.raises(UserError, match=r"is not for 127\.0\.0\.2"):
+            connection.call("GET", "/healthz")
+
+
+def test_two_processes_with_one_key_are_told(tmp_path: Path) -> None:
+    """A copied home took every other question, without a word."""
+    with Running(tmp_path) as running:
+        number, key = running.admitted()
+        said: list[str] = []
+
+        def poll() -> None:
+            try:
+                running.call(key, "GET", "/v1/work?wait=50")
+            except Rejected as refused:
+                said.append(str(refused))
+
+        first = threading.Thread(target=poll)
+        first.start()
+        wait_until(lambda: number in present_nodes(running.home.database))
+        running.call(key, "GET", "/v1/work?wait=0")
+        first.join()
+        assert "another process asks with this node's key" in said[0]
+
+
+def test_whoever_joins_in_a_crowd_waits_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred devices behind one address got "too many tries", and had to be told to come back."""
+    monkeypatch.setattr("fedrecplus.deploy.node.connection._PAUSE", 0.2)
+    with Running(tmp_path / "server") as running:
+        link = running.home.invite("anna", 1.0)
+        while running.raw("POST", "/v1/join")[0] != 429:
+            pass
+        (tmp_path / "anna").mkdir()
+        NodeHome(tmp_path / "anna").make_key()
+        assert join_by(link, tmp_path / "anna", "")[1] == "anna"

@@ -29,7 +29,7 @@ from fedrecplus.deploy.http.metrics import render
 from fedrecplus.deploy.http.offer import Offers
 from fedrecplus.deploy.http.page import PageFiles
 from fedrecplus.deploy.http.senders import Senders, body_of
-from fedrecplus.deploy.http.waiting import WaitingRoom
+from fedrecplus.deploy.http.waiting import Displaced, WaitingRoom
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
@@ -51,7 +51,7 @@ _SIGNED = ("content-digest", "signature", "signature-input")
 """headers that a page from another origin sends"""
 _OFFER_SECONDS = 5
 """that caches may keep an offer for"""
-_JOINS_PER_SECOND, _JOINS_AT_ONCE = 0.2, 10.0
+_JOINS_PER_SECOND, _JOINS_AT_ONCE = 1.0, 30.0
 _WRONG_PER_SECOND, _WRONG_AT_ONCE = 5.0, 100.0
 """requests of one address, and wrong codes of all together: strangers keep nobody out who has a right one"""
 
@@ -143,7 +143,10 @@ def make_app(served: Served) -> FastAPI:
         """The next question for the node that signed this; 204 where none came. Who is away is asked all the same."""
         sender = await senders.sender(request)
         seconds = min(max(wait, 0.01), _LONGEST_WAIT)
-        content = await room.next_question(sender.number, after, seconds, min(away, _LONGEST_AWAY))
+        try:
+            content = await room.next_question(sender.number, after, seconds, min(away, _LONGEST_AWAY))
+        except Displaced:
+            raise HTTPException(409, "another process asks with this node's key: is this home a copy?") from None
         return Response(status_code=204) if content is None else Response(content, media_type=MEDIA)
 
     @app.delete("/v1/work")

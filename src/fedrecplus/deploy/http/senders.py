@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,8 @@ class Senders:
         self._numbers: dict[str, int] = {}
         self._version: tuple[Any, ...] = ()
         self._looked = 0.0
-        self._nonces: set[tuple[str, str]] = set()
-        self._expiring: deque[tuple[float, tuple[str, str]]] = deque()
+        self._used, self._used_before, self._since = set[bytes](), set[bytes](), time.monotonic()
+        """marks of requests that came, in this time and in the one before it"""
         self._unknown = TokenBuckets(_UNKNOWN_PER_SECOND, _UNKNOWN_AT_ONCE)
 
     async def sender(self, request: Request) -> Sender:
@@ -76,13 +76,12 @@ class Senders:
             verified = verify(request.method, target, request.headers)
         except Unsigned:
             raise HTTPException(401, _NOT_LET_IN) from None
-        now, mark = time.monotonic(), (verified.key, verified.nonce[:64])
-        while self._expiring and self._expiring[0][0] < now:
-            self._nonces.discard(self._expiring.popleft()[1])
-        if mark in self._nonces:
+        mark = hashlib.blake2b(f"{verified.key} {verified.nonce}".encode(), digest_size=16).digest()
+        if time.monotonic() - self._since > 2 * WINDOW:
+            self._used_before, self._used, self._since = self._used, set(), time.monotonic()
+        if mark in self._used or mark in self._used_before:
             raise HTTPException(401, "a request that was sent before")
-        self._nonces.add(mark)
-        self._expiring.append((now + 2 * WINDOW, mark))
+        self._used.add(mark)
         return verified
 
     async def _refresh(self) -> None:

@@ -22,6 +22,10 @@ _GRACE = 10.0
 _MOST_IN_QUERY = 500
 
 
+class Displaced(Exception):
+    """The same node asked anew, on another connection: this one is dead, or another process has the node's key."""
+
+
 class WaitingRoom:
     """Who waits here, and who was here lately."""
 
@@ -37,21 +41,20 @@ class WaitingRoom:
         """why the last look for work, or the last word on who is here, failed"""
 
     async def next_question(self, node: int, after: int, seconds: float, away: float = 0.0) -> bytes | None:
-        """The newest open question of a node that comes after another; None where none comes in so many seconds."""
+        """The newest open question of a node that comes after another; None where none comes in so many seconds.
+
+        ``Displaced`` where the node asks anew meanwhile.
+        """
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         earlier = self._waiting.pop(node, None)
         if earlier is not None and not earlier[1].done():
-            earlier[1].cancel()  # the same node asks anew: its old connection is dead
+            earlier[1].set_exception(Displaced)
         self._waiting[node] = (after, future)
         try:
             return await asyncio.wait_for(future, seconds)
         except TimeoutError:
             self.counters["idle_polls"] += 1
             return None
-        except asyncio.CancelledError:
-            if future.cancelled() and self._waiting.get(node, (0, None))[1] is not future:
-                return None
-            raise
         finally:
             if self._waiting.get(node, (0, None))[1] is future:
                 del self._waiting[node]
@@ -61,7 +64,7 @@ class WaitingRoom:
         """A node that goes doesn't count as present any more."""
         earlier = self._waiting.pop(node, None)
         if earlier is not None and not earlier[1].done():
-            earlier[1].cancel()
+            earlier[1].set_exception(TimeoutError)  # as if nothing had come
         self._here.pop(node, None)
 
     async def run(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import random
 import socket
 import ssl
 import time
@@ -17,9 +18,13 @@ from fedrecplus.deploy.wire import one_line
 from fedrecplus.deploy.wire.signatures import Signer
 from fedrecplus.errors import UserError
 
-_SECONDS = 60.0
+_SECONDS, _TOO_MANY = 60.0, 429
 _LONGEST = 64 * 2**20
 """bytes of an answer"""
+_TURN, _PAUSE = 600.0, 5.0
+"""seconds that a person's call waits for its turn, where a whole school joins at once, and between two tries"""
+_NOT_YET, _EXPIRED, _OTHER_NAMES = 9, 10, (62, 64)
+"""OpenSSL's numbers of what is wrong with a certificate; the last two: its names, or its addresses"""
 _NEW_CA = "get the server's ca.crt anew, by a way that you trust, and give it with --ca"
 
 
@@ -29,6 +34,10 @@ class NoAnswer(ConnectionError):
 
 class Broken(NoAnswer):
     """The connection broke before there was an answer."""
+
+
+class TooMany(NoAnswer):
+    """The server takes no more requests from here at the moment."""
 
 
 class Rejected(Exception):
@@ -95,7 +104,7 @@ class ServerConnection:
         """One call by a person, who is told in words why nothing came of it."""
         where = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
         try:
-            return self.call(method, target, body, 30.0, longest)
+            return self._in_turn(method, target, body, longest)
         except Rejected as error:
             raise UserError(f"{where}: {error}", remedy) from None
         except NoAnswer as error:
@@ -104,6 +113,16 @@ class ServerConnection:
             ) from None
         finally:
             self.close()
+
+    def _in_turn(self, method: str, target: str, body: bytes, longest: int) -> bytes:
+        end = time.monotonic() + _TURN
+        while True:
+            try:
+                return self.call(method, target, body, 30.0, longest)
+            except TooMany:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(_PAUSE * random.uniform(0.5, 1.5))
 
     def _request(self, method: str, target: str, body: bytes, seconds: float, longest: int) -> bytes:
         headers = self._signer.headers(method, target, body) if self._signer else {}
@@ -121,19 +140,29 @@ class ServerConnection:
                 self.close()
         except ssl.SSLCertVerificationError as error:
             self.close()
-            where = f"{self.host}:{self.port}"
-            problem = f"the certificate of {where} is not signed by the authority in --ca ({error.verify_message})"
-            raise UserError(problem, f"if the operator has changed the authority, {_NEW_CA}") from None
+            raise self._mistrusted(error) from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise Broken(str(error) or type(error).__name__) from None
-        if reply.status >= 500 or reply.status in (408, 429):
-            raise NoAnswer(f"the server answered {reply.status} ({_reason(content)})")
+        if reply.status >= 500 or reply.status in (408, _TOO_MANY):
+            kind = TooMany if reply.status == _TOO_MANY else NoAnswer
+            raise kind(f"the server answered {reply.status} ({_reason(content)})")
         if len(content) > longest:
             raise Rejected(reply.status, f"an answer of more than {longest} bytes")
         if reply.status not in (200, 204):
             raise Rejected(reply.status, _reason(content))
         return content
+
+    def _mistrusted(self, error: ssl.SSLCertVerificationError) -> Exception:
+        """What to do about a certificate: one whose time is over is renewed one day, and nodes should be there then."""
+        where = f"{self.host}:{self.port}"
+        if error.verify_code in (_NOT_YET, _EXPIRED):
+            return NoAnswer(f"{error.verify_message}; the operator must renew it, or this machine's clock is wrong")
+        if error.verify_code in _OTHER_NAMES:
+            remedy = "take the name that the operator gave; or the operator adds this one: `server renew --name`"
+            return UserError(f"the certificate of {where} is not for {self.host}", remedy)
+        problem = f"the certificate of {where} is not signed by the authority in --ca ({error.verify_message})"
+        return UserError(problem, f"if the operator has changed the authority, {_NEW_CA}")
 
     def _connect(self, seconds: float) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection

@@ -26,6 +26,8 @@ from fedrecplus.files import check_private, check_writable, locked, write_privat
 
 _SETTINGS, _LOCK, DATABASE, TOKEN = "server.json", "server.lock", "server.db", "metrics.token"
 
+_ANY_TIME = ssl.VerifyFlags(0x200000)
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME"""
 _STILL_ENDING, _LOOK = 8.0, 0.1
 """seconds that workers of a server that was killed may hold its port, and between looks"""
 
@@ -156,13 +158,14 @@ class ServerHome:
     def is_up(self) -> bool:
         """Whether a worker answers, and reaches the database.
 
-        It is asked for by where it listens; certificates may name what nodes call it alone.
+        It is asked for by where it listens; certificates may name what nodes call it alone, and have expired.
         """
         scheme, host = ("http" if self.insecure else "https"), self.host
         host = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
         tls = None if self.insecure else ssl.create_default_context(cafile=str(self.certificates / CA))
         if tls is not None:
             tls.check_hostname = False
+            tls.verify_flags |= _ANY_TIME
         try:
             with urllib.request.urlopen(f"{scheme}://{host}:{self.port}/healthz", timeout=5, context=tls) as reply:
                 return bool(reply.status == 200)

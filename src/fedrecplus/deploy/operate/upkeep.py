@@ -121,7 +121,8 @@ def look_over(server: ServerHome) -> list[Finding]:
     note(f"{home} has mode {mode:o}", not mode & 0o077, f"chmod 700 {home}")
     if not server.insecure:
         days = server.certificate_days
-        note(f"the certificate lasts {days:.0f} days", days > _FEW_DAYS, "fedrecplus server renew")
+        lasts = f"lasts {days:.0f} days" if days > 0.0 else "has expired: no node connects"
+        note(f"the certificate {lasts}", days > _FEW_DAYS, "`fedrecplus server renew`, and restart the server")
     room = shutil.disk_usage(home).free
     note(f"{room / 1e9:.1f} GB are free under {home}", room > _LITTLE_ROOM, "make room: a full disk stops runs")
     up = server.is_up()

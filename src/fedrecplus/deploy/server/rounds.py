@@ -124,7 +124,7 @@ class _ServedRun:
 
     def _outcome(self, state: ServerState) -> tuple[RoundOutcome, float]:
         """Sums and their seconds; asked for again while nobody answers or no sum is made, until patience ends."""
-        began, patience = self._clock(), self.deployment.patience
+        began, patience, pause = self._clock(), self.deployment.patience, _FIRST_PAUSE
         while True:
             started = time.monotonic()
             outcome = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
@@ -134,7 +134,8 @@ class _ServedRun:
             if self._clock() - began > patience:
                 remedy = "check the nodes' logs" if not outcome.why else f"{outcome.why}; go on with --resume"
                 raise UserError(f"no upload came in {patience:g} s", remedy)
-            time.sleep(0.2)
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_PAUSE)  # who all refuse are asked again, and not each second
 
     def _clock(self) -> float:
         """Seconds, without those in which the database was away: nobody could answer then."""

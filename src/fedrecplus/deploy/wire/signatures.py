@@ -6,12 +6,17 @@ another server doesn't know the key. Headers are verified before a byte of the b
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from http_message_signatures import (
     HTTPMessageSigner,
@@ -26,6 +31,16 @@ WINDOW = 300.0
 _COVERED = ("@method", "@path", "@query", "content-digest")
 _TAG = "fedrecplus"
 _NAMES = ("content-digest", "signature", "signature-input")
+
+
+_AS_NODES_SIGN = re.compile(
+    r'([a-z]{1,16})=(\("@method" "@path" "@query" "content-digest"\);created=([0-9]{1,12});keyid="([0-9a-f]{64})";'
+    rf'alg="ed25519";nonce="([A-Za-z0-9_=-]{{1,64}})";tag="{_TAG}")'
+)
+_SIGNATURE = re.compile(r"([a-z]{1,16})=:([A-Za-z0-9+/]{86}==):")
+_DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
+_TARGET = re.compile(r"/[A-Za-z0-9/_.-]*(\?[A-Za-z0-9&=_.-]*)?")
+"""headers and targets as our own nodes and pages write them"""
 
 
 class Unsigned(Exception):
@@ -96,6 +111,8 @@ _VERIFIER.max_clock_skew = timedelta(seconds=WINDOW)
 def verify(method: str, target: str, headers: Mapping[str, str]) -> Verified:
     """Whose key signed these headers, known or not; ``Unsigned`` where none did."""
     message = _Message(method, f"https://server{target}", {name: headers[name] for name in _NAMES if name in headers})
+    if (verified := _verified_quickly(method, target, message.headers)) is not None:
+        return verified
     try:
         results = _VERIFIER.verify(message, max_age=timedelta(0), expect_tag=_TAG, require_components=_COVERED)
     except (HTTPMessageSignaturesException, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -105,3 +122,34 @@ def verify(method: str, target: str, headers: Mapping[str, str]) -> Verified:
     if not nonce:
         raise Unsigned("no nonce")
     return Verified(key, nonce, lambda body: _VERIFIER.verify_body(message, results, body))
+
+
+def _verified_quickly(method: str, target: str, headers: Mapping[str, str]) -> Verified | None:
+    """What ``verify`` says of a good signature in the form that nodes send, in a third of the library's time.
+
+    Polls of idle devices are most of what a worker does, and parsing any header that RFC 9421 allows was most of a
+    poll. None: whatever is of another form, or isn't good here, the library judges.
+    """
+    given = _AS_NODES_SIGN.fullmatch(headers.get("signature-input", ""))
+    signature, digest = _SIGNATURE.fullmatch(headers.get("signature", "")), headers.get("content-digest", "")
+    if given is None or signature is None or not _DIGEST.fullmatch(digest) or not _TARGET.fullmatch(target):
+        return None
+    label, parameters, created, key, nonce = given.groups()
+    if label != signature[1] or not method.isupper() or abs(time.time() - int(created)) > WINDOW - 1.0:
+        return None
+    path, _, query = target.partition("?")
+    signed = (
+        f'"@method": {method}\n"@path": {path}\n"@query": ?{query}\n"content-digest": {digest}\n'
+        f'"@signature-params": {parameters}'
+    )
+    try:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        public.verify(base64.b64decode(signature[2]), signed.encode("ascii"))
+    except (InvalidSignature, ValueError):
+        return None
+
+    def check(body: bytes) -> None:
+        if digest != f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:":
+            raise Unsigned("another body")
+
+    return Verified(key, nonce, check)
