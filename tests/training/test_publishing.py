@@ -216,6 +216,21 @@ def test_a_half_star_of_one_person_changes_no_scale_under_a_budget(
     assert scales[0] == scales[1]
 
 
+def test_one_rating_among_likes_changes_no_flag_under_a_budget(tmp_path: Path) -> None:
+    """Where everybody gave the same rating, one person who gave another would be seen by that alone."""
+    flags = []
+    for name, rating in (("without", 5), ("with", 1)):
+        file, out = Path(ratings_file(tmp_path / name)), tmp_path / name / "run"
+        lines = [f"{person},{item},5" for person in range(1, 25) for item in (1, 2, 3)]
+        file.write_text("\n".join(["user,item,rating", *lines, f"30,1,{rating}", "30,2,5"]) + "\n")
+        train = ["train", "--dataset", str(file), "--algorithm", "fedmf", "--full", "--out", str(out)]
+        train += known_before(tmp_path / name)
+        assert exit_code_of([*train, "--epsilon", "5", "--set", "server.rounds=2"]) == 0
+        flags.append((RunFolder(out).result()["likes_alone"], finished_model(out, ())[1]["figures"]["likes_alone"]))
+    assert [run for run, _ in flags] == [True, False], "the run folder is its operator's"
+    assert [told for _, told in flags] == [False, False]
+
+
 @pytest.mark.parametrize("command", ["publish", "page"])
 @pytest.mark.parametrize("budget", ["privacy.rule=central", "statistics.epsilon=2"])
 def test_seeded_noise_is_refused(tmp_path: Path, command: str, budget: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,9 +21,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from fedrecplus.cli.help_text import printable
 from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.files import STDOUT
+from fedrecplus.terminal import printable
 
 if TYPE_CHECKING:
     from fedrecplus.audit import AuditCase

@@ -1,8 +1,7 @@
-"""Text for a terminal: whole summaries and examples that can be pasted in ``--help``, and nothing that steers it."""
+"""Whole summaries, and examples that can be pasted, in ``--help``."""
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 _COMMAND = "fedrecplus "
@@ -58,18 +57,3 @@ def _folded(line: str, width: int) -> list[str]:
             break
         lines[-1:] = [last[:blank] + _ON, " " * (indent + 2) + last[blank + 1 :]]
     return lines
-
-
-_STEERING = ("Cc", "Cf", "Zl", "Zp", "Cs")
-"""control characters, marks that turn the direction of writing, separators of lines, halves of characters"""
-
-
-def printable(text: str) -> str:
-    """The text without control characters, line breaks but kept.
-
-    >>> printable("Alien\\x1b[2J (1979)")
-    'Alien[2J (1979)'
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(mark for mark in text if mark == "\n" or unicodedata.category(mark) not in _STEERING)

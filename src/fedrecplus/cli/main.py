@@ -17,9 +17,10 @@ import click
 import typer
 
 from fedrecplus import __version__
-from fedrecplus.cli.help_text import WholeHelp, printable
+from fedrecplus.cli.help_text import WholeHelp
 from fedrecplus.cli.interrupt import Interrupted
 from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_name
+from fedrecplus.terminal import printable
 
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""

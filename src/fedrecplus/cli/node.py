@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +26,7 @@ from fedrecplus.deploy.device import (
 )
 from fedrecplus.deploy.node import Node, NodeHome, NodeMetrics, join as run, prepare
 from fedrecplus.deploy.wire import read_identities
+from fedrecplus.terminal import log_to_stderr
 
 node_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A device or a silo that takes part.")
 
@@ -107,7 +107,7 @@ class TakingPart:
         """The node, ready to connect, with its log in the terminal."""
         more: dict[str, Any] = {"longest_pause": longest_pause, "answer_step": _ANSWER_STEP}
         node = prepare(self.device.path, address, self.ca, **self.options, **more)
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+        log_to_stderr()
         return node
 
 

@@ -1,9 +1,10 @@
 """What a run's model may tell everybody, and what it gives away all the same.
 
-A run folder is its operator's. What leaves it has no seed, which makes the simulated clients' secrets, and no number at
-full precision. Figures without noise are made coarse: an item that few people rated has no count, average or row of its
-own, the others' counts are rounded to a geometric grid. That is a floor, no proof: who knows most other people's
-ratings may still learn something. A proof takes noise, and noise that was drawn from the seed is refused.
+A run folder is its operator's. What leaves it names no seed, which makes the simulated clients' secrets (who tries all
+seeds still recognises the start values in V), and no number at full precision. Figures without noise are made coarse:
+an item that few people rated has no count, average or row of its own, the others' counts are rounded to a geometric
+grid. That is a floor, no proof: who knows most other people's ratings may still learn something. A proof takes noise,
+and noise that was drawn from the seed is refused.
 """
 
 from __future__ import annotations

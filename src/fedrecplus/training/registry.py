@@ -191,6 +191,8 @@ def finished_model(run: Path, allow: Collection[str]) -> tuple[SharedModel, dict
     measured = {"rmse": result.get("rmse"), "mae": result.get("mae")}
     measured["ndcg@10"] = (result.get("ranking") or {}).get("ndcg@10")
     figures |= {name: published_figure(value) for name, value in measured.items()}
+    if result.get("privacy"):  # whether all ratings are the same, a budget's noisy averages say
+        figures["likes_alone"] = model.likes_alone
     figures["items"], figures["gives_away"] = len(model.item_ids), given_away(model, result)
     made = {name: (result.get("made") or {}).get(name) for name in _MADE}
     return model, {"when": datetime.now(UTC).isoformat(timespec="seconds"), "figures": figures, "made": made}

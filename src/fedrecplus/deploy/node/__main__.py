@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from pathlib import Path
 
 from fedrecplus.deploy.node.running import end_with_parent, join, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.terminal import log_to_stderr, printable
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
     options.add_argument("--poll", type=float, default=30.0)
     options.add_argument("--end-with-parent", action="store_true")
     given = options.parse_args()
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     if given.end_with_parent:
         end_with_parent()
     try:
@@ -32,7 +32,7 @@ def main() -> int:
         )  # fmt: skip
         join(given.home, node)
     except UserError as error:
-        print(f"error: {error.for_shell}", file=sys.stderr, flush=True)
+        print(f"error: {printable(error.for_shell)}", file=sys.stderr, flush=True)
         return 2
     except KeyboardInterrupt:
         pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import socket
@@ -17,6 +16,7 @@ from fedrecplus.deploy.operate.certificates import SERVER, SERVER_KEY
 from fedrecplus.deploy.operate.homes import TOKEN, ServerHome
 from fedrecplus.deploy.operate.processes import Child, python_module
 from fedrecplus.deploy.server.lease import SECONDS
+from fedrecplus.terminal import log_to_stderr
 
 if TYPE_CHECKING:
     import uvicorn
@@ -81,7 +81,7 @@ def main() -> int:
     options.add_argument("--fd", type=int)
     options.add_argument("--lease", type=float, default=SECONDS)
     given = options.parse_args()
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     end_with_parent(_ENDING)
     home = ServerHome.load(given.home)
     if given.role == "coordinate":

@@ -13,6 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fedrecplus.errors import UserError
+from fedrecplus.terminal import log_handler
 from fedrecplus.web.service.app import ServiceOptions, service
 from fedrecplus.web.service.limits import Limits
 from fedrecplus.web.service.serving import ModelSource
@@ -128,8 +129,7 @@ def run_server(server: uvicorn.Server, opened: socket.socket) -> None:
 
 def log_to_stderr() -> None:
     """Lines with times, without colour: who asked is not in them."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler = log_handler()
     for name in ("fedrecplus.service", "uvicorn"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
