@@ -27,7 +27,7 @@ from fedrecplus.deploy.node import (
 from fedrecplus.deploy.node.connection import NoAnswer
 from fedrecplus.deploy.server import Lease
 from fedrecplus.deploy.server.link import DatabaseLink
-from fedrecplus.deploy.server.schema import work
+from fedrecplus.deploy.server.schema import objects, work
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
 from fedrecplus.deploy.wire.questions import WorkItem
@@ -140,6 +140,23 @@ def test_a_question_that_is_over_is_given_up(meeting: Meeting, caplog: pytest.Lo
     node.step()
     assert not node.at_work
     assert "a round went on without this node: 410" in caplog.text
+    node.leave()
+
+
+def test_a_question_that_makes_no_sense_costs_a_node_its_round_and_no_other(meeting: Meeting) -> None:
+    """Such as a table that a cache has spoiled: the node looked at that question for ever, and at no other."""
+    first = meeting.request()
+    meeting.ask(first)
+    with meeting.running.home.database.changing() as connection:
+        connection.execute(update(objects).where(objects.c.until.is_not(None)).values(content=b"another"))
+    node = meeting.node()
+    assert node.step() > 0.0
+    assert node.in_trouble
+    name = meeting.ask(Packet(first.facts, {"V": first.arrays["V"] + 0.01}))
+    node.step()
+    ((answered, reply),) = meeting.link.replies([name])
+    assert answered == name
+    assert isinstance(reply, Packet)
     node.leave()
 
 

@@ -12,7 +12,7 @@ from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.cli.options import Allow, Settings, config_of, load_with_bar, reads_own_files
-from fedrecplus.cli.server import DEFAULT_HOME, Home as ServerPlace
+from fedrecplus.cli.server import DEFAULT_HOME, Home as ServerPlace, server_at
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
 from fedrecplus.deploy.node import (
@@ -102,7 +102,7 @@ def run_command(
       fedrecplus deploy run --algorithm fedrec+private --items items.safetensors --nodes 3 --out runs/first
       fedrecplus deploy run --resume --out runs/first
     """
-    server = ServerHome.load(home.expanduser().absolute())
+    server = server_at(home)
     if resume:
         if not RunFolder(out).begun:
             raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume out")

@@ -47,6 +47,11 @@ DEFAULT_HOME = Path("~/.fedrecplus/server")
 Home = Annotated[Path, typer.Option(metavar="DIR", help="Where the server keeps everything.")]
 
 
+def server_at(home: Path) -> ServerHome:
+    """The server that was started there."""
+    return ServerHome.load(home.expanduser().absolute())
+
+
 @server_app.command()
 def up(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -95,7 +100,7 @@ def renew(
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Make a new certificate; restart the server then. Nodes go on with the authority they know, unless it is new."""
-    folder = ServerHome.load(home.expanduser().absolute()).certificates
+    folder = server_at(home).certificates
     if authority:
         old = rotate(folder, name or [])
         say(f"a new authority is in {folder}, the old one in {old}; each node needs the new {CA}, or a new invitation")
@@ -114,7 +119,7 @@ def backup(
 
     PostgreSQL has backups of its own (pg_dump): this file then has the keys alone.
     """
-    server = ServerHome.load(home.expanduser().absolute())
+    server = server_at(home)
     back_up(server, file)
     say(f"{file}: keep it as you keep the keys that are in it; run folders are not")
     if not server.database.is_sqlite:
@@ -134,7 +139,7 @@ def restore_command(
 @server_app.command()
 def status(home: Home = DEFAULT_HOME) -> None:
     """Say how the server and its last run are. Exits with 1 where something is wrong, and says what to do."""
-    findings = look_over(ServerHome.load(home.expanduser().absolute()))
+    findings = look_over(server_at(home))
     for finding in findings:
         say(f"{'ok  ' if finding.good else 'WRONG'} {finding.what}")
         if finding.remedy:
@@ -149,7 +154,7 @@ def page(
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Show the last run as it goes on a page of this machine: rounds, loss, slow nodes, refusals, budget, checks."""
-    web, address = page_server(ServerHome.load(home.expanduser().absolute()), port)
+    web, address = page_server(server_at(home), port)
     say(f"open {address}")
     with terminated_like_interrupted(), web:
         web.serve_forever()
@@ -190,7 +195,7 @@ def admit(
     """Let nodes connect, by their public keys. An expelled key is let in again."""
     if len(key) > 1 and (name or instead_of is not None):
         raise UserError("--name and --instead-of are of one node", "give one key")
-    server = ServerHome.load(home.expanduser().absolute())
+    server = server_at(home)
     for file in key:
         node, new = server.roster.admit(read_public_key(file), name or "", instead_of)
         say(f"{file}: admitted as node {node}" if new else f"{file}: admitted before, as node {node}")
@@ -206,7 +211,7 @@ def invite(
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Make a link that lets one device in, once: a browser opens it, and `fedrecplus join LINK` takes it."""
-    link = ServerHome.load(home.expanduser().absolute()).invite(name, hours, address)
+    link = server_at(home).invite(name, hours, address)
     opened = f"{page.rstrip('/')}/#code={link.code}" if page else str(link)
     if qr:
         draw_qr(opened)
@@ -218,7 +223,7 @@ def invite(
 @server_app.command()
 def nodes(home: Home = DEFAULT_HOME) -> None:
     """List the nodes that were admitted."""
-    everybody = ServerHome.load(home.expanduser().absolute()).roster.everybody()
+    everybody = server_at(home).roster.everybody()
     rows = [[str(node["number"]), node["name"], node["status"], node["key"][:16]] for node in everybody]
     show_table(["node", "name", "status", "key"], rows)
 
@@ -229,5 +234,5 @@ def expel(
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Let a node connect no more, until its key is admitted again."""
-    ServerHome.load(home.expanduser().absolute()).roster.expel(node)
+    server_at(home).roster.expel(node)
     say(f"node {node} is expelled")

@@ -139,16 +139,10 @@ def pin_first(store: Store, catalogue: str) -> None:
     """Where the owner wants a pin and there is none yet, this catalogue is it: trust on first use."""
     policy = load_policy(store)
     if policy.pin and not policy.catalogue:
-        save_policy(store, _pinned(policy, catalogue))
+        save_policy(store, msgspec.structs.replace(policy, catalogue=catalogue))
 
 
 def with_pin(store: Store, policy: Policy, pin: bool) -> Policy:
     """The policy with a pin on the newest model's catalogue, or on the first that comes; or without a pin."""
-    if not pin:
-        return msgspec.structs.replace(policy, pin=False, catalogue="")
-    models = store.models()
-    return _pinned(policy, models[0]["catalogue"] if models else "")
-
-
-def _pinned(policy: Policy, catalogue: str) -> Policy:
-    return msgspec.structs.replace(policy, pin=True, catalogue=catalogue)
+    models = store.models() if pin else []
+    return msgspec.structs.replace(policy, pin=pin, catalogue=models[0]["catalogue"] if models else "")

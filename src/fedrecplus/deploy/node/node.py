@@ -95,6 +95,8 @@ class Node:
             raise
         except (Refusal, msgspec.MsgspecError, ValueError) as error:
             self._say_once(f"{self.server.host}:{self.server.port} speaks another protocol ({error}); trying on")
+            if self._question is not None:  # it would come to the same as often as it is looked at
+                self._close()
         return self.pace.after_failure()
 
     def leave(self, away: float = 0.0) -> None:

@@ -137,14 +137,14 @@ class StoredRun:
 
     def stop(self) -> None:
         """Ask its coordinator to end it; a run that nobody works on is ended here."""
-        with self.database.changing() as connection:
+        with self.changing() as connection:
             mine = runs.c.id == self.number
             connection.execute(update(runs).where(mine).values(stop=True))
             connection.execute(update(runs).where(mine & (runs.c.phase == QUEUED)).values(phase=STOPPED))
 
     def resume(self) -> None:
         """Put it in line again."""
-        with self.database.changing() as connection:
+        with self.changing() as connection:
             ended = (runs.c.id == self.number) & runs.c.phase.in_([FAILED, STOPPED])
             connection.execute(update(runs).where(ended).values(phase=QUEUED, stop=False, progress="{}"))
 
@@ -152,7 +152,7 @@ class StoredRun:
         """Forget strikes and who spoke for whom: all nodes are asked again, and people may come through other ones."""
         if self.phase in (QUEUED, RUNNING):
             raise UserError(f"run {self.number} is at work", "stop it first")
-        with self.database.changing() as connection:
+        with self.changing() as connection:
             for line in self.lines():
                 line["bound"], line.setdefault("refusals", {})["strikes"] = {}, {}
                 where = (journal.c.run == self.number) & (journal.c.round == line["round"])
@@ -161,8 +161,11 @@ class StoredRun:
     @cached_property
     def book(self) -> DatabaseBook:
         """The ledger's lines of its model."""
-        model = str(self._value(runs.c.model))
-        return DatabaseBook(self.database, model, self.database.changing)
+        return DatabaseBook(self.database, str(self._value(runs.c.model)), self.changing)
+
+    def changing(self) -> contextlib.AbstractContextManager[Connection]:
+        """A transaction."""
+        return self.database.changing()
 
     def _value(self, column: Any) -> Any:
         def read() -> Any:
@@ -233,11 +236,6 @@ class CoordinatedRun(StoredRun):
                 return call(connection)
 
         return once() if self._open is not None else self.database.patiently(once)
-
-    @cached_property
-    def book(self) -> DatabaseBook:
-        """Its lines are written under the lease."""
-        return DatabaseBook(self.database, str(self._value(runs.c.model)), self.changing)
 
     def set(self, **facts: Any) -> None:
         """Change columns of the run."""
