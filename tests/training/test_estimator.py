@@ -131,10 +131,10 @@ def test_lists_of_many_users_are_those_of_each(fitted: fr.FedRec) -> None:
 def test_lists_have_scores_reasons_and_may_explore() -> None:
     model = short("fedrec+secure").fit(FRAME)
     lists = model.recommend(3, n=5, why=True)
-    assert lists.columns == ["user", "rank", "item", "score", "rating", "title", "why"]
+    assert lists.columns == ["user", "rank", "item", "score", "rating", "title", "because"]
     assert lists["score"].is_sorted(descending=True)
     own = set(FRAME.filter(pl.col("user") == 3)["item"].to_list())
-    assert all(1 <= len(reasons) <= 3 and set(reasons) <= own for reasons in lists["why"].to_list())
+    assert all(1 <= len(reasons) <= 3 and set(reasons) <= own for reasons in lists["because"].to_list())
     by_rating = model.recommend(3, n=5, by="rating")
     assert by_rating["rating"].is_sorted(descending=True)
     assert by_rating["item"].to_list() != lists["item"].to_list()

@@ -160,7 +160,7 @@ def test_the_command_gives_every_client_s_list_with_reasons_and_price(
     command = ["recommend", "run", "--client", "3", "--client", "7", "-n", "4"]
     assert exit_code_of([*command, "--json", "best.json", "--explore", "0.4"]) == 0
     rows, out = json.loads(Path("best.json").read_text()), capsys.readouterr().out
-    assert [row["client"] for row in rows] == ["3"] * 4 + ["7"] * 4
+    assert [row["user"] for row in rows] == ["3"] * 4 + ["7"] * 4
     assert all(reason["title"] in out for row in rows for reason in row["because"])
     assert rows[0]["price"]["explored"]["similarity"] < rows[0]["price"]["plain"]["similarity"]
     assert out.count("explored: score") == 2

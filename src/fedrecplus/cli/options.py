@@ -13,11 +13,12 @@ import typer
 from fedrecplus.cli.declaring import JsonFile as JsonFile, check_file_place as check_file_place, takes
 from fedrecplus.cli.display import tell
 from fedrecplus.config import (
+    Budget,
     Config,
     assign,
+    budget_of,
     change,
     check,
-    check_channel,
     load_config,
     preset,
     presets,
@@ -103,7 +104,7 @@ class Changes:
     flags: tuple[str, ...]
     settings: tuple[str, ...]
     """of ``--set``: they come last, after the options that a budget brings"""
-    budget: tuple[float, float, str] | None
+    budget: Budget | None
 
     def applied(self, config: Config) -> Config:
         """The config with all that doesn't wait for a budget."""
@@ -150,16 +151,11 @@ def changes_of(
         ),
     ] = False,
 ) -> Changes:
-    """δ or noise without ε would promise something and do nothing."""
-    if epsilon is None and (delta is not None or noise is not None):
-        raise UserError("--delta and --noise say nothing without a budget", "give --epsilon, such as --epsilon 10")
-    budget = None if epsilon is None else (epsilon, 1e-5 if delta is None else delta, noise or "central")
-    if budget is not None:
-        check_channel(channel, budget[2])
+    """What a command line changes."""
     given = {"simulation_only=true": simulation_only, "seeded_noise=true": seeded_noise}
     flags = [flag for flag, wanted in given.items() if wanted]
     flags += [f"evaluation.negatives={negatives}"] if negatives else []
-    return Changes(channel, rows, tuple(flags), tuple(settings or ()), budget)
+    return Changes(channel, rows, tuple(flags), tuple(settings or ()), budget_of(epsilon, delta, noise, channel))
 
 
 def own_file(

@@ -26,9 +26,9 @@ _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
 
 def _flat(lists: pl.DataFrame) -> pl.DataFrame:
     """Reasons as one text, with bars between ids: CSV has no lists."""
-    if "why" not in lists.columns:
+    if "because" not in lists.columns:
         return lists
-    return lists.with_columns(pl.col("why").cast(pl.List(pl.String)).list.join("|"))
+    return lists.with_columns(pl.col("because").cast(pl.List(pl.String)).list.join("|"))
 
 
 @takes(wanted=list_options)
@@ -65,7 +65,9 @@ def recommend_command(
     """
     check_file_place(json_file, out)
     if bool(client) == everybody:
-        raise UserError("whose list?", "give --client ID, or --all")
+        raise UserError("--client names whose lists are made, --all means everybody's", "give one of them")
+    if out is not None and json_file is not None:
+        raise UserError("--out and --json both write the lists", "give one of them")
     if out is not None and out.suffix not in _WRITERS:
         raise UserError(f"--out {out}: no such kind of file", f"give one that ends with {', '.join(_WRITERS)}")
     recommender = Recommender.load(run, allow or ())
@@ -77,7 +79,7 @@ def recommend_command(
         say(f"{out}: lists of {len(client):,} clients")
         return
     shown = [(one, recommender.client(one).top_list(wanted)) for one in dict.fromkeys(client)]
-    write_json_to(json_file, [row for one, top_list in shown for row in as_rows(top_list, client=one)])
+    write_json_to(json_file, [row for one, top_list in shown for row in as_rows(top_list, user=one)])
     for number, (one, top_list) in enumerate(shown):
         if number:
             say("")

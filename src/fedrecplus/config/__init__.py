@@ -18,7 +18,8 @@ from fedrecplus.config.config import (
     GeneralSettings as GeneralSettings,
 )
 from fedrecplus.config.protection import (
-    check_channel as check_channel,
+    Budget as Budget,
+    budget_of as budget_of,
     with_budget as with_budget,
     with_channel as with_channel,
 )

@@ -41,14 +41,27 @@ def with_channel(config: Config, channel: str | None = None, rows: str | None = 
     return change(config, "channel.rows", rows, "--rows")
 
 
-def check_channel(channel: str | None, noise: str) -> None:
-    """Refuse a channel that was asked for by name and that a budget would put another in the place of."""
+Budget = tuple[float, float, str]
+"""ε, δ and who adds the noise"""
+
+
+def budget_of(epsilon: float | None, delta: float | None, noise: str | None, channel: str | None) -> Budget | None:
+    """The budget that is asked for. δ or noise without ε would promise something and do nothing.
+
+    A channel that was asked for by name, and that the budget would put another in the place of, is refused.
+    """
+    if epsilon is None:
+        if delta is not None or noise is not None:
+            raise UserError("--delta and --noise say nothing without a budget", "give --epsilon, such as --epsilon=10")
+        return None
+    noise = noise or "central"
     if channel is not None and noise != "local" and Channel.choose(channel).VIEW == "uploads":
         raise UserError(
             f"--channel={channel} with --epsilon and --noise={noise}: the server would see uploads without noise, and "
             "there is nothing to claim",
             "leave --channel out (the budget's is `sums`), or give --channel=secure",
         )
+    return epsilon, 1e-5 if delta is None else delta, noise
 
 
 def with_budget(config: Config, epsilon: float, delta: float, noise: str, clients: int) -> Config:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config, change, check, check_channel, load_config, preset, with_budget, with_channel
+from fedrecplus.config import Config, budget_of, change, check, load_config, preset, with_budget, with_channel
 from fedrecplus.data import (
     FileOptions,
     Ratings,
@@ -38,7 +38,6 @@ _OWN = (
     *("algorithm", "channel", "epsilon", "delta", "noise", "simulation_only"),
     *("user", "item", "rating", "timestamp", "items", "listed", "scale", "duplicates", "missing", "on_error", "seed"),
 )
-_DELTA, _NOISE = 1e-5, "central"
 Pairs = Any
 """a frame with a user and an item column, an array of two columns, or a list of pairs"""
 
@@ -146,14 +145,10 @@ class FedRec:
 
     def _config_for(self, clients: int) -> Config:
         """The settings for so many people, which a budget depends on."""
-        if self.epsilon is None:
-            if self.delta is not None or self.noise is not None:
-                raise UserError("delta and noise say nothing without a budget", "give epsilon, such as epsilon=10")
+        budget = budget_of(self.epsilon, self.delta, self.noise, self.channel)
+        if budget is None:
             return self.config
-        delta = _DELTA if self.delta is None else self.delta
-        check_channel(self.channel, self.noise or _NOISE)
-        budgeted = with_budget(self._start(), self.epsilon, delta, self.noise or _NOISE, clients)
-        return check(self._assigned(budgeted))
+        return check(self._assigned(with_budget(self._start(), *budget, clients)))
 
     def fit(self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = ()) -> FedRec:
         """Train on ratings, or on pairs ``X`` with ratings ``y``.
@@ -202,8 +197,8 @@ class FedRec:
         """The n best items of each user as a frame, best first: columns user, rank, item, score, rating and title.
 
         ``score`` is what ranks: the model's score for lists or, with ``by="rating"`` and in models without one, the
-        predicted rating in standard units. ``why`` adds a column: ids of the user's own items that speak most for the
-        item, a list each. ``ListOptions`` has all options. The frame is of the library that ``fit`` was given.
+        predicted rating in standard units. ``why`` adds the column because: ids of the user's own items that speak most
+        for the item, a list each. ``ListOptions`` has all options. The frame is of the library that ``fit`` was given.
         """
         wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
         return frame_of(self._fitted().lists(wanted, ListOptions(n, **options)), backend or self.backend_)

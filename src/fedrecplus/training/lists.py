@@ -231,10 +231,10 @@ def list_or_rating_weights(model: SharedModel, items: Items, ratings: Array, by:
 
 
 def columns_of(items: Sequence[Recommendation], why: bool) -> dict[str, list[Any]]:
-    """A list as columns rank, item, score, rating and title; with ``why``, the ids of the reasons."""
+    """A list as columns rank, item, score, rating and title; with ``why``, because: the ids of the reasons."""
     columns: dict[str, list[Any]] = {"rank": list(range(1, len(items) + 1))}
     columns |= {name: [getattr(one, name) for one in items] for name in ("item", "score", "rating", "title")}
-    return {**columns, "why": [[reason.item for reason in one.because] for one in items]} if why else columns
+    return {**columns, "because": [[reason.item for reason in one.because] for one in items]} if why else columns
 
 
 def title_of(model: SharedModel, item: int) -> str:

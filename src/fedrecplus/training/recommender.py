@@ -60,7 +60,7 @@ class Person:
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
 
     def recommend(self, n: int = 10, *, backend: str = "polars", **options: Unpack[ListChoices]) -> Any:
-        """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and why if asked for."""
+        """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and because."""
         from fedrecplus.data import frame_of  # here: a node makes lists without polars
 
         return frame_of(columns_of(self.top_items(n, **options), options.get("why", False)), backend)
@@ -223,9 +223,9 @@ class Recommender:
         return model.scale.restore(fallback.mend(standard, people, places))
 
     def lists(self, users: Sequence[Any], options: ListOptions) -> dict[str, list[Any]]:
-        """The best items of each user, best first: columns user, rank, item, score, rating and title, and why.
+        """The best items of each user, best first: columns user, rank, item, score, rating, title, because.
 
-        ``why``, where it is asked for, has the ids of the user's own items that speak most for each.
+        ``because``, where reasons are asked for, has the ids of the user's own items that speak most for each.
         """
         columns: dict[str, list[Any]] = {"user": [], **columns_of((), options.why)}
         for user in users:
