@@ -111,15 +111,15 @@ def _least_width(columns: Sequence[Sequence[str]], words: Sequence[str]) -> int:
     return sum(folded) + 2 * (len(folded) - 1)
 
 
-def show_list(pairs: Sequence[tuple[str, str]]) -> None:
-    """Names and what they mean, folded to the terminal's width."""
+def show_list(pairs: Sequence[tuple[str, str]], *, folded: bool = False) -> None:
+    """Names and what they mean, folded to the terminal's width; with ``folded`` also where there is none."""
     console = plain_console()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for pair in pairs:
         table.add_row(*pair)
-    plain_console(width=None if console.is_terminal else _PIPED_WIDTH).print(table)
+    plain_console(width=None if folded or console.is_terminal else _PIPED_WIDTH).print(table)
 
 
 def say(text: str) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import tomli_w
 import typer
 
 from fedrecplus.cli.display import plain_console, show_list
 from fedrecplus.cli.options import JsonFile, check_file_place
-from fedrecplus.config import Config, from_tables, preset, preset_summary, presets, settings_in, to_tables
+from fedrecplus.config import Config, flat, from_tables, preset, preset_summary, presets, settings_in, to_tables
 from fedrecplus.files import write_json_to
-from fedrecplus.parts import KINDS
 
 
 def presets_command(
@@ -36,32 +35,18 @@ def presets_command(
 
 
 def explained(config: Config) -> str:
-    """The config as TOML, with the meaning of each setting beside it; what has its default is left out."""
+    """The config as TOML, with the meaning of each setting beside it; what has its rule's default is left out."""
     meanings = {path: setting.meaning for path, setting in settings_in(config)}
     meanings |= {f"{chosen.kind}.rule": chosen.summary for chosen in config.choices}
-    lines: list[str] = []
-
-    def add(path: str, name: str, value: Any) -> None:
+    defaults = flat(to_tables(from_tables({chosen.kind: {"rule": chosen.rule} for chosen in config.choices})))
+    defaults |= {f"{chosen.kind}.rule": chosen.rule for chosen in Config().choices}
+    lines, begun = [], ""
+    for path, value in flat(to_tables(config)).items():
+        if value == defaults[path]:
+            continue
+        section, _, name = path.rpartition(".")
+        lines += [f"\n[{section}]"] * (section != begun)
         meaning = f"  # {meanings[path]}" if meanings.get(path) else ""
         lines.append(f"{tomli_w.dumps({name: value}).strip()}{meaning}")
-
-    for name, value in to_tables(config).items():
-        if not isinstance(value, dict):
-            if value != getattr(Config(), name):
-                add(name, name, value)
-            continue
-        defaults = default_table(config, name)
-        changed = {option: inner for option, inner in value.items() if inner != defaults[option]}
-        lines += [f"\n[{name}]"] * bool(changed)
-        for option, inner in changed.items():
-            add(f"{name}.{option}", option, inner)
+        begun = section
     return "\n".join(lines)
-
-
-def default_table(config: Config, section: str) -> dict[str, Any]:
-    """What a section has where nothing is said but the rule."""
-    plain: dict[str, Any] = to_tables(Config())[section]
-    if section not in KINDS:
-        return plain
-    chosen: dict[str, Any] = to_tables(from_tables({section: {"rule": getattr(config, section).rule}}))[section]
-    return {**chosen, "rule": plain["rule"]}

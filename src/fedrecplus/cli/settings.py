@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.audit.attacks import Attack
-from fedrecplus.cli.display import say, show_list
+from fedrecplus.cli.display import plain_console, say, show_list
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import describe
 from fedrecplus.files import write_json_to
@@ -49,8 +49,8 @@ def settings_command(
     for (section, rule), group in itertools.groupby(described, key=lambda each: each[:2]):
         kind = Attack if section == Attack.kind else KINDS.get(section)
         summary = f": {summary_of(part_class(kind, rule))}" if kind and rule else ""
-        say(f"{_part_name(section, rule)}{summary}")
-        show_list([(f"  {setting.name}", _in_words(setting)) for _, _, setting in group])
+        plain_console().print(f"{_part_name(section, rule)}{summary}")
+        show_list([(f"  {setting.name}", _in_words(setting)) for _, _, setting in group], folded=True)
         say("")
 
 
