@@ -435,6 +435,33 @@ def test_a_link_of_another_server_is_refused_before_the_code_is_sent(server: Run
     assert Roster(server.home.database).everybody(), "nobody else was touched"
 
 
+def test_a_home_that_joins_another_server_is_known_there_by_another_key(server: Running, tmp_path: Path) -> None:
+    """With one key for two, the one could hand a request on to the other, and both could tell who is the same."""
+    home = ["--home", str(tmp_path / "anna")]
+    names = ("node.key", "node.pub", "ca.crt")
+
+    def kept() -> list[bytes]:
+        return [(tmp_path / "anna" / name).read_bytes() for name in names]
+
+    def known_to(running: Running) -> set[str]:
+        return {str(node["key"]) for node in running.home.roster.everybody()}
+
+    assert exit_code_of(["join", str(server.home.invite("anna", 60.0)), "--leave", *home]) == 0
+    first, before = kept(), known_to(server)
+    with Running(tmp_path / "other") as other:
+        unlike = replace(other.home.invite("anna", 60.0), task="00" * 32)
+        assert exit_code_of(["join", str(unlike), "--leave", *home]) == 2, "it has no such task"
+        assert kept() == first, "the server that was joined is still trusted, and knows the key"
+        assert exit_code_of(["join", str(other.home.invite("anna", 60.0)), "--leave", *home]) == 0
+        assert len(known_to(other)) == 1
+        assert not known_to(other) & known_to(server)
+    assert known_to(server) == before
+    assert all(now != then for now, then in zip(kept(), first, strict=True))
+    assert exit_code_of(["join", str(server.home.invite("anna", 60.0)), "--leave", *home]) == 0
+    assert exit_code_of(["device", "forget", "--yes", *home]) == 0
+    assert not (tmp_path / "anna").exists()
+
+
 def test_codes_expire_are_counted_and_strangers_try_few(server: Running, tmp_path: Path) -> None:
     roster = server.home.roster
     key = Ed25519PrivateKey.generate().public_key().public_bytes_raw()

@@ -16,6 +16,8 @@ STORE = "store.db"
 LOCK, LOG, METRICS = "node.lock", "node.log", "node.prom"
 CA, MODEL = "ca.crt", "model"
 """what `fedrecplus join` brings: the server's authority, and its model"""
+JOINING = "joining"
+"""folder of the key and the authority for another server, until that has let this node in"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class NodeHome:
         if not self.store.exists() and not (self.path / NODE_KEY).exists():
             raise UserError(f"{self.path} holds no device", "check --home")
         own = [STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", NODE_KEY, NODE_PUBLIC, LOG, METRICS, LOCK, CA]
+        own += [f"{JOINING}/{name}" for name in (NODE_KEY, NODE_PUBLIC, CA)]
         found = [name for name in own if (self.path / name).exists()]
         try:
             for name in found:
@@ -74,6 +77,8 @@ class NodeHome:
                 (self.path / name).unlink(missing_ok=True)
         except PermissionError as error:  # Windows deletes no file that is open
             raise UserError(f"{error.filename}: {error.strerror}", "stop the node, then forget again") from None
+        with contextlib.suppress(OSError):
+            (self.path / JOINING).rmdir()
         if (self.path / MODEL / "model.safetensors").exists():
             shutil.rmtree(self.path / MODEL)
             found.append(MODEL)

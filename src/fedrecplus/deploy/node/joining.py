@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from fedrecplus.deploy.node.connection import ServerConnection, trust
-from fedrecplus.deploy.node.home import CA, MODEL
-from fedrecplus.deploy.node.keys import NODE_KEY, read_node_key
+from fedrecplus.deploy.node.home import CA, JOINING, MODEL
+from fedrecplus.deploy.node.keys import NODE_KEY, NODE_PUBLIC, make_node_key, read_node_key
 from fedrecplus.deploy.wire import LONGEST_TASK, Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
@@ -79,7 +79,9 @@ def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
     """Pin the server's authority, and let it take this node's key; returns the node's number and name.
 
     The certificate is fetched over a connection that nobody vouches for, and believed only if the link's fingerprint is
-    its own; the code goes over one that it vouches for.
+    its own; the code goes over one that it vouches for. Another server than the one that this home has joined before
+    gets another key, or it could hand requests on to that one, and both could tell who is the same. What was there
+    stays until it has let this node in.
     """
     unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
@@ -90,12 +92,27 @@ def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
         same = False
     if not same:
         raise UserError(f"{link.address} is not the server that the link was made by", f"don't join; {_AGAIN}")
-    with beside(home / CA) as temporary:
+    elsewhere = _is_of_another(home / CA, link)
+    place = home / JOINING if elsewhere else home
+    make_node_key(place)
+    with beside(place / CA) as temporary:
         temporary.write_bytes(authority)
-    fetch_task(link, home)  # a server that has another task is not joined
+    fetch_task(link, place)  # a server that has another task is not joined
     body = msgspec.msgpack.encode({"code": link.code, "name": name})
-    reply = msgspec.msgpack.decode(_call(link, _connection(link, home), "POST", "/v1/join", body))
+    reply = msgspec.msgpack.decode(_call(link, _connection(link, place), "POST", "/v1/join", body))
+    if elsewhere:
+        for file in (NODE_KEY, NODE_PUBLIC, CA):
+            (place / file).replace(home / file)
+        place.rmdir()
     return int(reply["node"]), str(reply["name"])
+
+
+def _is_of_another(ca: Path, link: Invitation) -> bool:
+    """Whether a home has joined a server already, and another one than the link's."""
+    try:
+        return ca.exists() and fingerprint(ca.read_bytes()) != link.fingerprint
+    except (UserError, UnicodeError):  # it is damaged: nothing is joined with it
+        return False
 
 
 def fetch_task(link: Invitation, home: Path) -> Task | None:

@@ -1,7 +1,8 @@
 """Who sends a request: a signature by the node's Ed25519 key over method, path, query and body, with time and nonce.
 
 After: RFC 9421 (HTTP Message Signatures) and RFC 9530 (Content-Digest). The host is not covered: proxies change it, and
-another server doesn't know the key. Headers are verified before a byte of the body is read.
+another server doesn't know the key, since a home that joins another one gets another. Headers are verified before a
+byte of the body is read.
 """
 
 from __future__ import annotations
