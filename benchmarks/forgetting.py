@@ -19,17 +19,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 import fedrecplus as fr
+from fedrecplus.arrays import Array, Items
 from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.markdown import markdown_table
 from fedrecplus.randomness import uniform
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.warm_start import continued
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 ROUNDS = (0, 1, 2, 3, 5, 8, 17)
 
 

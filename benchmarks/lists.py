@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.line import Line
 from fedrecplus.config import preset, presets
@@ -33,7 +32,6 @@ from fedrecplus.training import train
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.ranking import rank
 
-Array = NDArray[np.float64]
 Fit = Callable[[Ratings], Predictor]
 CHOSEN_FROM = 3.0
 """stars that make a rating a choice, for EASE and iALS"""

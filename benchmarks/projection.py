@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks._rank_one import unmixed
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load, split
@@ -27,7 +28,6 @@ from fedrecplus.parts.model.joint import Joint
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.training import train
 
-Array = NDArray[np.float64]
 _BYTES = 127.7e3
 """of a round's upload with all columns"""
 _OPEN = ("channel.least_cohort=2", "channel.fewest_contributors=1", "channel.bits=32")

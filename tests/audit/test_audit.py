@@ -12,9 +12,7 @@ import pytest
 from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, run_cases
 from fedrecplus.audit.tables import (
     AUDIT_HEADINGS,
-    every_attack_to_markdown,
     strongest,
-    strongest_to_markdown,
     summary,
     table_line,
     to_markdown,
@@ -24,6 +22,7 @@ from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
 from tests.audit.conftest import command_json, command_output, small_town
+from tests.audit.test_tables_in_docs import every_attack_to_markdown, strongest_to_markdown
 from tests.outside.my_rules import FILES
 
 FIELDS = {

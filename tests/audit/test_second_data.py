@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases
-from fedrecplus.audit.known_ratings import KnownRatings
+from fedrecplus.audit.item_regression import KnownSets
 from fedrecplus.audit.second_data import joined
 from fedrecplus.config import assign, preset
 from fedrecplus.data import Ratings
@@ -92,10 +92,10 @@ def test_a_person_is_taken_out_of_what_was_learned_exactly() -> None:
     """As if the regression had been learned without: λ stays, since it belongs to the attacker."""
     ratings = small_town()
     rated = {client: ratings.of(client)[0] for client in range(CLIENTS)}
-    every = KnownRatings.of(rated, ITEMS)
-    fewer = KnownRatings.of({client: items for client, items in rated.items() if client != 5}, ITEMS)
+    every = KnownSets.learned(rated, ITEMS, 0.3)
+    fewer = KnownSets.learned({client: items for client, items in rated.items() if client != 5}, ITEMS, 0.3)
     X = np.zeros((CLIENTS - 1, ITEMS))
-    for row, items in enumerate(fewer.rated.values()):
+    for row, items in enumerate(fewer.of_person.values()):
         X[row, items] = 1.0
     P = np.linalg.inv(X.T @ X + every.regression.decay * np.eye(ITEMS))
     B = np.eye(ITEMS) - P / np.diag(P)

@@ -23,14 +23,18 @@ from benchmarks.frontier import BUDGETS, CHANNELS
 from fedrecplus.audit.attacks import KNOWINGS
 from fedrecplus.audit.audit import AuditExtent, audit_cases
 from fedrecplus.audit.tables import (
-    every_attack_to_markdown,
+    Row,
+    applies,
+    is_blind,
     known_to,
     number,
+    rows_by_case,
     strongest,
-    strongest_to_markdown,
+    table_line,
     to_markdown,
 )
 from fedrecplus.config import preset
+from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.frontier import frontier_table
 
 HOME = Path(__file__).parents[2]
@@ -38,6 +42,34 @@ DOCS = HOME / "docs"
 AUDIT, RESULTS, PROTECTIONS, THREATS = (
     DOCS / f"{name}.md" for name in ("audit", "audit-results", "frontier", "threat-model")
 )
+
+
+def strongest_to_markdown(rows: Sequence[Row]) -> str:
+    """For a document: the strongest attack on each case, for each thing an attacker may know."""
+    cells = []
+    for case in rows_by_case([row for row in rows if row["auc"] is not None]):
+        for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
+            best = table_line(strongest(case, knowing))
+            cells.append([best[0], best[1], knowing, best[5], *best[10:14], best[16], *best[7:9]])
+    headings = ["scheme", "K", "knowing", "strongest", "AUC", "95 %", "worst tenth", "control", "TPR at 1 % FPR"]
+    return markdown_table([*headings, "ratings", "control"], cells)
+
+
+def every_attack_to_markdown(rows: Sequence[Row]) -> str:
+    """For a document: each attack on each case, as mean, worst tenth of users and control."""
+    attacks = list(dict.fromkeys(row["attack"] for row in rows if applies(row)))
+    cells = []
+    for case in rows_by_case(rows):
+        told = {row["attack"]: _three(row) for row in case if applies(row)}
+        cells.append([*table_line(case[0])[:2], *(told.get(name, "–") for name in attacks)])
+    return markdown_table(["scheme", "K", *attacks], cells)
+
+
+def _three(row: Row) -> str:
+    three = " / ".join(number(row.get(name)) for name in ("auc", "auc_worst_tenth", "auc_control"))
+    return f"{three} blind" if is_blind(row) else three
+
+
 TABLES = {
     (RESULTS, "audit"): to_markdown,
     (RESULTS, "strongest"): strongest_to_markdown,

@@ -217,6 +217,8 @@ def test_bad_parquet_is_told(write: Write) -> None:
     assert "row 2: the user is missing" in refusal(write(stored(user=[1, None], item=[1, 2], rating=[1, 2]))).problem
     nan = stored(user=[1, 2], item=[1, 2], rating=[1.0, float("nan")])
     assert "row 2: rating 'NaN' is not a number" in refusal(write(nan)).problem
+    nobody = stored(user=[1.0, float("nan")], item=[1, 2], rating=[1, 2])
+    assert "row 2: the user is missing" in refusal(write(nobody)).problem
     assert "no rows" in refusal(write(stored(user=[], item=[], rating=[]))).problem
     assert "holds List" in refusal(write(stored(user=[[1], [2]], item=[1, 2], rating=[1, 2]))).problem
 

@@ -12,9 +12,8 @@ import numpy as np
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.blind import randomised, unmoved
 from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.rarity import by_rarity
 from fedrecplus.audit.recording import Recording, record
-from fedrecplus.audit.scoring import MEANS, Said, best_fitting, score
+from fedrecplus.audit.scoring import MEANS, Said, best_fitting, by_rarity, score
 from fedrecplus.audit.second_data import joined, second_deployment
 from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
 from fedrecplus.audit.worlds import Worlds, attack_of, said_in_worlds

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.epsilon_bounds import bounds
 from fedrecplus.config import Config
 from fedrecplus.engines import Problem, engine_of, message_of, noisy_statistics, statistics_budget, statistics_total
@@ -27,7 +28,6 @@ from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import outgoing, plan_of, released
 
-Array = NDArray[np.float64]
 REFUTES = 0.999
 """a claim is called refuted at this level: at 95 % one audit in forty would slander a tight one"""
 _HUGE = 1e6

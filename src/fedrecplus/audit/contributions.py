@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.known_ratings import KnownRatings
+from fedrecplus.arrays import Array, Items
+from fedrecplus.audit.item_regression import KnownSets
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.audit.truth import AuditTruth
 from fedrecplus.config import Config
@@ -19,7 +20,6 @@ from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.protocol import Sums
 from fedrecplus.randomness import subkey, uniform
 
-Array = NDArray[np.float64]
 _KNOWN = 20261117
 """key of the draws that say which ratings an attacker knows"""
 
@@ -28,7 +28,7 @@ _KNOWN = 20261117
 class Contribution:
     """One client's share of a round's sums."""
 
-    items: NDArray[np.int64]
+    items: Items
     total: Array
     """w Δ, a row per item"""
     weight: float
@@ -39,8 +39,8 @@ class Contribution:
 class Contributions:
     """By recorded round: what the watched clients would send, whether they are in the cohort or not."""
 
-    ratings: KnownRatings
-    """everybody's"""
+    sets: KnownSets
+    """everybody's rated items"""
     truth: AuditTruth
     of_round: dict[int, dict[int, Contribution]] = field(default_factory=dict)
     recomputed: dict[int, Sums] = field(default_factory=dict)
@@ -61,15 +61,7 @@ class Contributions:
         sums[items] -= ratings
         return counts, sums
 
-    def likely(self, client: int, items: NDArray[np.int64], chance: Array) -> Array:
-        """See ``transcript.Others``."""
-        return self.ratings.likely(items, chance, without=client)
-
-    def rated(self, client: int, items: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """See ``transcript.Others``."""
-        return np.isin(items, self.ratings.rated[client])
-
-    def some(self, client: int, count: int) -> tuple[NDArray[np.int64], Array]:
+    def some(self, client: int, count: int) -> tuple[Items, Array]:
         """See ``known_of``."""
         return known_of(self.truth, client, count)
 
@@ -86,7 +78,7 @@ class Contributions:
         return transcript.with_sums(found)
 
 
-def known_of(truth: AuditTruth, client: int, count: int) -> tuple[NDArray[np.int64], Array]:
+def known_of(truth: AuditTruth, client: int, count: int) -> tuple[Items, Array]:
     """So many of the client's ratings, drawn by lot, half of them at most; with 0, half of them."""
     items, ratings = truth.of_client[client]
     half = len(items) // 2

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-Array = NDArray[np.float64]
+from fedrecplus.arrays import Array
+
 LEVEL = 0.95
 _GUESSED = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 """shares of the canaries that are guessed, those with the clearest scores; the bound pays for choosing among them"""

@@ -5,14 +5,14 @@ Learned from people's sets of items, certain or probable ones. After: Steck 2019
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
+from fedrecplus.arrays import Array, Items
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,31 @@ class ItemRegression:
     def _inverse_times(self, x: Array) -> Array:
         product: Array = (x - self.half.T @ (self.half @ x)) / self.decay
         return product
+
+
+@dataclass(frozen=True)
+class KnownSets:
+    """People whose sets of items somebody has, and what goes together in them."""
+
+    of_person: Mapping[int, Items]
+    regression: ItemRegression
+
+    @classmethod
+    def learned(cls, of_person: Mapping[int, Items], items: int, ridge: float) -> KnownSets:
+        """From these people's sets, of so many items in all."""
+        X = np.zeros((len(of_person), items))
+        for row, own in zip(X, of_person.values(), strict=True):
+            row[own] = 1.0
+        return cls(of_person, ItemRegression.of(X, ridge))
+
+    def likely(self, items: Items, chance: Array, without: int | None = None) -> Array:
+        """See ``ItemRegression.likely``; ``without`` one of the people, if it is one, whose own set is taken out."""
+        if without is None or without not in self.of_person:
+            return self.regression.likely(items, chance)
+        removed = np.zeros(self.regression.half.shape[1])
+        removed[self.of_person[without]] = 1.0
+        return self.regression.likely(items, chance, removed)
+
+    def has(self, person: int, items: Items) -> NDArray[np.bool_]:
+        """Which of these items are in a person's set."""
+        return np.isin(items, self.of_person[person])

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks.constraints import sums_behind
 from fedrecplus.audit.scoring import clopper_pearson
 from fedrecplus.data import Ratings
@@ -29,9 +29,9 @@ _BY_CHANCE = 0.1
 class Opened:
     """What is read out of a published model."""
 
-    items: NDArray[np.int64]
+    items: Items
     """of one rater, by their place in the model"""
-    ratings: NDArray[np.float64]
+    ratings: Array
     exact: float
     """share of the counted items whose sum of ratings lies on the scale"""
     seed: int | None

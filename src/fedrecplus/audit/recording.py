@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import Array
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.contributions import Contribution, Contributions
-from fedrecplus.audit.known_ratings import KnownRatings
+from fedrecplus.audit.item_regression import KnownSets
 from fedrecplus.audit.transcript import Knowledge, Transcript
 from fedrecplus.audit.truth import AuditTruth, somebody_else
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, engine_of, message_of, rounds
@@ -27,6 +27,8 @@ MODELS = 5
 """the same people's sets in so many models are recorded, the attacked one included"""
 LEFT_OUT = 0.01
 """of the ratings that another model's catalogue counts"""
+RIDGE = 0.3
+"""weight decay per person whose ratings are known, of the regression on them"""
 CROWD = 2000
 """clients whose sets of rows are noted in one round, for what attackers learn from everybody together"""
 
@@ -95,7 +97,7 @@ def record(
     # in simulation the clients' secrets come from the seed, so the seed is no public setting
     step = problem.ratings.scale.standard_step
     truth = truth_of(problem, clients)
-    contributions = Contributions(known_ratings(problem), truth)
+    contributions = Contributions(known_sets(problem), truth)
     transcript = Transcript(
         replace(problem.config, seed=0),
         problem.public,
@@ -159,7 +161,7 @@ def note(
             transcript.crowd_sent = {one.client: transcript.as_noted(one, message.round, orders) for one in uploads}
 
 
-def sets_of_other_models(engine: Engine, problem: Problem, clients: Clients) -> list[dict[int, NDArray[np.int64]]]:
+def sets_of_other_models(engine: Engine, problem: Problem, clients: Clients) -> list[dict[int, Items]]:
     """Which rows clients upload to models over catalogues that lack one rating in a hundred, each another one.
 
     As devices do that draw a set for each model: the secret is the same, and so is the rule.
@@ -174,13 +176,13 @@ def sets_of_other_models(engine: Engine, problem: Problem, clients: Clients) -> 
     return found
 
 
-def known_ratings(problem: Problem) -> KnownRatings:
-    """Everybody's ratings, as somebody may be assumed to know them; of many people, some."""
+def known_sets(problem: Problem) -> KnownSets:
+    """Everybody's rated items, as somebody may be assumed to know them; of many people, some."""
     able = np.flatnonzero(np.diff(problem.ratings.indptr) > 0)
     first = watched(problem, CROWD)
     chosen = np.sort(np.concatenate([first, np.setdiff1d(able, first)[: CROWD - len(first)]]))
     rated = {int(client): problem.ratings.of(int(client))[0] for client in chosen}
-    return KnownRatings.of(rated, problem.ratings.item_count)
+    return KnownSets.learned(rated, problem.ratings.item_count, RIDGE)
 
 
 def _seen(
@@ -208,7 +210,7 @@ def _listed(
 
 def _sets(
     engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-) -> dict[int, NDArray[np.int64]]:
+) -> dict[int, Items]:
     sets = engine.item_sets(problem, private, message, clients)
     visible, count = problem.config.visible_rows, problem.ratings.item_count
     return {client: visible(items, count) for client, items in sets.items()}

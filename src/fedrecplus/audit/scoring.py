@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, rankdata
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.truth import AuditTruth
 
-Array = NDArray[np.float64]
 Said = Mapping[int, Sequence[Guess]]
 """client → what an attack says of each of its uploads"""
 _BOOTSTRAP = 1000
@@ -37,6 +37,9 @@ MEANS = (*_OF_UPLOAD, *_OF_CONTROL)
 _WITH_INTERVAL = (
     "auc", "rating_exact", "tpr_at_1pct_fpr", "tpr_at_01pct_fpr", "named", *_OF_CONTROL, "gain", "rating_gain",
 )  # fmt: skip
+RATERS = {"≤ 2": (0, 2), "3–5": (3, 5), "6–10": (6, 10), "11–50": (11, 50), "> 50": (51, 10**9)}
+"""of an item, the person included: what few rated shows most, and means over people hide it"""
+_RARITY_DRAWS = 200
 
 
 def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = None) -> dict[str, Any]:
@@ -50,7 +53,7 @@ def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = N
     controls = controls or {}
     users = [_of_user(client, some, controls.get(client, ()), truth, share) for client, some in said.items()]
     means = _means(users)
-    found: dict[str, Any] = {name: None if np.isnan(means[name]) else means[name] for name in MEANS}
+    found: dict[str, Any] = {name: _known(means[name]) for name in MEANS}
     found["found"] = int(sum(user["named"] > user["named_control"] for user in users))
     found |= {"users": len(users), "uploads": sum(len(some) for some in said.values()), "chance": CHANCE}
     for user in users:
@@ -61,7 +64,7 @@ def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = N
         found[f"{name}_worst_tenth"] = float(known[: max(1, round(_WORST * len(known)))].mean()) if len(known) else None
         found[f"{name}_interval"] = _interval(known) if len(known) else None
     found["found_interval"] = clopper_pearson(found["found"], len(users))
-    found |= {whose: [_mean([user[f"{whose}_{a}"] for user in users]) for a in ROC] for whose in ("roc", "roc_control")}
+    found |= {whose: [_known(means[f"{whose}_{a}"]) for a in ROC] for whose in ("roc", "roc_control")}
     return found
 
 
@@ -77,9 +80,8 @@ def clopper_pearson(hits: int, tries: int, level: float = _LEVEL) -> tuple[float
     return low, high
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else None
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
 
 
 def _of_user(
@@ -98,7 +100,7 @@ def _of_user(
 
 
 def _of_upload(
-    client: int, guess: Guess, control: Guess, asked: NDArray[np.int64], truth: AuditTruth, share: float
+    client: int, guess: Guess, control: Guess, asked: Items, truth: AuditTruth, share: float
 ) -> dict[str, float]:
     found = _ratings_read(client, guess, truth)
     rated = ~np.isnan(truth.of(client, asked))
@@ -165,7 +167,7 @@ def _told_apart(scores: Array, rated: NDArray[np.bool_], share: float) -> dict[s
     }
 
 
-def placed(guess: Guess, items: NDArray[np.int64]) -> tuple[Array, Array]:
+def placed(guess: Guess, items: Items) -> tuple[Array, Array]:
     """A guess's scores and ratings of these items; those it says nothing of come last, and have no rating."""
     if len(guess.items) == 0:
         return np.zeros(len(items)), np.full(len(items), np.nan)
@@ -225,3 +227,44 @@ def _interval(values: Array) -> tuple[float, float]:
     draws = np.random.default_rng(0).integers(len(values), size=(_BOOTSTRAP, len(values)))
     low, high = np.quantile(values[draws].mean(axis=1), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return float(low), float(high)
+
+
+def by_rarity(said: Said, controls: Said, truth: AuditTruth) -> list[dict[str, Any]]:
+    """Items of all people together, by how many rated them: area and found ones, with and without the person.
+
+    For attacks whose scores of different people are on one scale. Intervals are bootstrapped over people.
+    """
+    people = [_asked(client, said[client], controls.get(client, ()), truth) for client in said if said[client]]
+    found = []
+    for raters, (least, most) in RATERS.items():
+        inside = [table[:, (table[0] >= least) & (table[0] <= most)] for table in people]
+        figures = _figures(inside)
+        if figures is None:
+            continue
+        draws = np.random.default_rng(0).integers(len(inside), size=(_RARITY_DRAWS, len(inside)))
+        again = [f for draw in draws if (f := _figures([inside[person] for person in draw])) is not None]
+        low, high = np.quantile([f["auc"] - f["auc_control"] for f in again], [0.025, 0.975])
+        items = int(sum(table.shape[1] for table in inside))
+        found.append({"raters": raters, "items": items, **figures, "gain_interval": [float(low), float(high)]})
+    return found
+
+
+def _asked(client: int, said: Sequence[Any], control: Sequence[Any], truth: AuditTruth) -> Array:
+    """Of one person's items in question: raters, whether rated, score, and score in the control."""
+    items = truth.question(client, said[-1].told)
+    scores = [placed(guesses[-1] if guesses else NOTHING, items)[0] for guesses in (said, control)]
+    return np.stack([truth.popularity[items], ~np.isnan(truth.of(client, items)), *scores])
+
+
+def _figures(people: Sequence[Array]) -> dict[str, float] | None:
+    """None where there are no items to tell apart."""
+    table = np.concatenate(people, axis=1) if people else np.zeros((4, 0))
+    rated = table[1] > 0.0
+    if rated.all() or not rated.any():
+        return None
+    return {
+        "auc": area(table[2], rated),
+        "auc_control": area(table[3], rated),
+        "tpr_at_1pct_fpr": float(true_positives_at(table[2], rated, _FALSE_ALARMS["tpr_at_1pct_fpr"])),
+        "tpr_at_1pct_fpr_control": float(true_positives_at(table[3], rated, _FALSE_ALARMS["tpr_at_1pct_fpr"])),
+    }

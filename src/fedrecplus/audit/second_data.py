@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from fedrecplus.audit.known_ratings import KnownRatings
-from fedrecplus.audit.recording import known_ratings, record
-from fedrecplus.audit.transcript import Transcript
+from fedrecplus.arrays import Items
+from fedrecplus.audit.recording import known_sets, record
+from fedrecplus.audit.transcript import SecondData
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings
 from fedrecplus.engines import prepare
 from fedrecplus.errors import UserError
 from fedrecplus.randomness import subkey
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _LEAST_SHARED = 20
 """items of both data sets, of which there must be so many"""
 _LEAST_AGREEMENT = 0.2
 """rank correlation of the popularity of items that are taken to be the same"""
 _ROUNDS = 2
 """of the attacker's own deployment that it trains and takes notes of: sets of rows don't wait for V to be good"""
-
-
-@dataclass(frozen=True)
-class SecondDeployment:
-    """See ``transcript.SecondData``."""
-
-    transcript: Transcript
-    ratings: KnownRatings
-
-    def likely(self, client: int | None, items: Items, chance: Array) -> Array:
-        """See ``transcript.SecondData``."""
-        return self.ratings.likely(items, chance, without=client)
-
-    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
-        """See ``transcript.SecondData``."""
-        return np.isin(items, self.ratings.rated[client])
 
 
 def joined(second: Ratings, target: Ratings) -> Ratings:
@@ -85,13 +66,13 @@ def _check_agreement(second: Ratings, target: Ratings, to: Items) -> None:
         )
 
 
-def second_deployment(second: Ratings, config: Config, users: int) -> SecondDeployment:
+def second_deployment(second: Ratings, config: Config, users: int) -> SecondData:
     """What the attacker's own deployment shows, with the truth behind it: it has all of that data set's ratings."""
     server = msgspec.structs.replace(config.server, rounds=_ROUNDS)
     own = replace(config, seed=subkey(config.seed, "shadow deployment") >> 2, server=server)
     problem = prepare(second, own)
     recording = record(problem, _ROUNDS, users)
-    return SecondDeployment(recording.transcript, known_ratings(problem))
+    return SecondData(recording.transcript, known_sets(problem))
 
 
 def _titled(ratings: Ratings) -> bool:

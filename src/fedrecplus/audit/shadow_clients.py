@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.device import Device, Rows
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import subkey
 from fedrecplus.rounds import client_round
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _SETTLING = 5
 """local rounds that a made-up client trains in place of those that weren't recorded"""
 

@@ -155,32 +155,6 @@ def to_markdown(rows: Sequence[Row]) -> str:
     return markdown_table(*frontier_table(rows))
 
 
-def strongest_to_markdown(rows: Sequence[Row]) -> str:
-    """For a document: the strongest attack on each case, for each thing an attacker may know."""
-    cells = []
-    for case in rows_by_case([row for row in rows if row["auc"] is not None]):
-        for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
-            best = table_line(strongest(case, knowing))
-            cells.append([best[0], best[1], knowing, best[5], *best[10:14], best[16], *best[7:9]])
-    headings = ["scheme", "K", "knowing", "strongest", "AUC", "95 %", "worst tenth", "control", "TPR at 1 % FPR"]
-    return markdown_table([*headings, "ratings", "control"], cells)
-
-
-def every_attack_to_markdown(rows: Sequence[Row]) -> str:
-    """For a document: each attack on each case, as mean, worst tenth of users and control."""
-    attacks = list(dict.fromkeys(row["attack"] for row in rows if applies(row)))
-    cells = []
-    for case in rows_by_case(rows):
-        told = {row["attack"]: _three(row) for row in case if applies(row)}
-        cells.append([*_of_case(case[0])[:2], *(told.get(name, "–") for name in attacks)])
-    return markdown_table(["scheme", "K", *attacks], cells)
-
-
-def _three(row: Row) -> str:
-    three = " / ".join(number(row.get(name)) for name in ("auc", "auc_worst_tenth", "auc_control"))
-    return f"{three} blind" if is_blind(row) else three
-
-
 def number(value: float | None, digits: int = 3) -> str:
     """Without the leading zero; a dash where unknown."""
     return _format(value, f".{digits}f").removeprefix("0")

@@ -14,12 +14,12 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
+from fedrecplus.audit.item_regression import KnownSets
 from fedrecplus.config import Config
 from fedrecplus.parts import OfPseudoItems, OfVirtualRatings, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -91,25 +91,19 @@ class Others(Protocol):
     def statistics(self, client: int) -> tuple[Array, Array]:
         """How many others rated each item, and the sum of their ratings."""
 
-    def likely(self, client: int, items: Items, chance: Array) -> Array:
-        """How likely items are beside each other, learned from the ratings of everybody else."""
-
-    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
-        """Which of these items somebody else has rated."""
+    @property
+    def sets(self) -> KnownSets:
+        """Everybody's rated items: what is said of a person is said ``without`` it."""
 
 
-class SecondData(Protocol):
+@dataclass(frozen=True)
+class SecondData:
     """Another data set of the same items, and a deployment that the attacker ran on it."""
 
-    @property
-    def transcript(self) -> Transcript:
-        """What that deployment showed."""
-
-    def likely(self, client: int | None, items: Items, chance: Array) -> Array:
-        """How likely items are beside each other, learned from that data set, without one of its people."""
-
-    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
-        """Which of these items somebody of that data set has rated."""
+    transcript: Transcript
+    """what that deployment showed"""
+    sets: KnownSets
+    """its people's rated items"""
 
 
 @dataclass(frozen=True)
@@ -138,13 +132,13 @@ class Transcript:
     """by recorded round, where the channel shows nothing else"""
     sent: dict[int, list[Sent]] = field(default_factory=dict)
     """a watched client's uploads, by round; without columns where the channel shows which rows came and no value"""
-    crowd: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    crowd: dict[int, Items] = field(default_factory=dict)
     """which rows clients uploaded in one round, watched or not: the server sees everybody"""
     crowd_sent: dict[int, Sent] = field(default_factory=dict)
     """these uploads with their values, where they are shown"""
-    models: list[dict[int, NDArray[np.int64]]] = field(default_factory=list)
+    models: list[dict[int, Items]] = field(default_factory=list)
     """which rows the watched clients upload to other models, of catalogues with slightly different counts"""
-    cohorts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    cohorts: dict[int, Items] = field(default_factory=dict)
     """who took part in each recorded round, ascending"""
     watched: tuple[int, ...] = ()
     """the clients that are attacked, where there are no uploads of theirs"""

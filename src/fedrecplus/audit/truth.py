@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.randomness import subkey, uniform
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _MATCHING = 20261116
 """key of the draws that break ties among items as popular as each other"""
 

@@ -88,11 +88,12 @@ def exchanged_ratings(ratings: Ratings, client: int, other: int) -> Ratings:
     places = np.concatenate(list(_places(ratings, client, other)))
     counts = np.diff(ratings.indptr)
     counts[client] = counts[other]
-    times, order = (None if one is None else one[places] for one in (ratings.timestamps, ratings.order))
     return replace(
-        ratings, indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), items=ratings.items[places],
-        codes=ratings.codes[places], timestamps=times, order=order, folds=None,
-    )  # fmt: skip
+        ratings,
+        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        items=ratings.items[places],
+        **{**ratings.said(places), "folds": None},
+    )
 
 
 def _places(ratings: Ratings, client: int, other: int) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:

@@ -203,7 +203,7 @@ class Ratings:
         kept = np.concatenate([[0], np.cumsum(mask)])
         return replace(self, indptr=kept[self.indptr].astype(np.int64), items=self.items[mask], **self.said(mask))
 
-    def said(self, places: NDArray[Any]) -> dict[str, Any]:
+    def said(self, places: NDArray[Any] | slice) -> dict[str, Any]:
         """What is known of some ratings beside who gave them to which item, in their order, for ``replace``."""
         arrays = {name: getattr(self, name) for name in ("codes", "timestamps", "folds", "order")}
         return {name: None if array is None else array[places] for name, array in arrays.items()}

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.errors import UserError
 from fedrecplus.training import Predictor
 
-Array = NDArray[np.float64]
 _ASKED_AT_ONCE = 1 << 20
 
 
@@ -89,8 +89,7 @@ def fitted(model: OutsideModel, training: Ratings) -> Predictor:
         def answer(clients: NDArray[Any], items: NDArray[Any]) -> Any:
             return function(training.client_ids[clients], training.item_ids[items])
 
-    W, X = np.zeros((training.clients, 0)), np.zeros((training.item_count, 0))
-    return OutsidePredictor(W, X, name=model.name, scale=training.scale, answer=answer)
+    return _outside(training, model.name, answer)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import assign
-from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
+from fedrecplus.engines import Engine, PrivateState, Problem, item_columns
 from fedrecplus.experiments.wrapped_engine import WrappedEngine
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.rounds import divide, weighted_sum
 
-Array = NDArray[np.float64]
 Clients = NDArray[np.int64]
 TEMPERATURE = 0.5
 """τ, in units of a loss ½e² on the scale 1–5"""
@@ -35,14 +35,6 @@ class FedEbaEngine(WrappedEngine):
         """of every client that took part last, where the round began"""
         self.first: list[Upload] = []
         """what those clients would have sent after one local epoch"""
-
-    def sums(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> tuple[Sums, PrivateState, RoundReport]:
-        """See ``Engine.sums``."""
-        uploads, private = self.uploads(problem, private, message, clients)
-        sums, traffic = self.join(problem, uploads, message)
-        return sums, private, RoundReport(len(clients), traffic.bytes_up, traffic.bytes_down)
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config, assign, check, dumps
 from fedrecplus.data import Ratings, split
 from fedrecplus.engines import Diverged, Engine, Problem, engine_of, prepare, rounds
@@ -150,7 +150,7 @@ class StudyTrial:
     figures: dict[str, float]
     """by ``FIGURES``; not a number where the training diverged or there is none"""
     seconds: float
-    client_rmse: NDArray[np.float64]
+    client_rmse: Array
     """of honest clients; not a number for the others"""
 
     @property

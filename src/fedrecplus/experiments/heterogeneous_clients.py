@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.data import STANDARD_HIGH, Ratings
-from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
+from fedrecplus.engines import Engine, PrivateState, Problem, item_columns
 from fedrecplus.experiments.fedeba import FedEbaEngine
 from fedrecplus.experiments.wrapped_engine import WrappedEngine
 from fedrecplus.parts.aggregation import WeightedAggregation
-from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import keys, normal, subkey, uniform
 from fedrecplus.rounds import weights_of
 
@@ -131,19 +132,15 @@ class AttackedEngine(WrappedEngine):
         self.weight_shares: list[float] = []
         """the attackers' share of all weight, round by round; empty under a rule that gives no weights"""
 
-    def sums(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> tuple[Sums, PrivateState, RoundReport]:
-        """See ``Engine.sums``."""
-        uploads, private = self.uploads(problem, private, message, clients)
+    def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
+        """As the other engine does; the attackers' share is noted."""
         if isinstance(problem.config.aggregation, WeightedAggregation):
             weights = self._weights(uploads, message, problem)
             attacking = self.attackers[[upload.client for upload in uploads]]
             self.weight_shares.append(float(weights[attacking].sum() / max(weights.sum(), 1e-300)))
-        report = RoundReport(len(clients), sum(upload.bytes for upload in uploads), 0)
-        return self.engine.join(problem, uploads, message)[0], private, report
+        return self.engine.join(problem, uploads, message)
 
-    def _weights(self, uploads: list[Upload], message: Broadcast, problem: Problem) -> NDArray[np.float64]:
+    def _weights(self, uploads: Sequence[Upload], message: Broadcast, problem: Problem) -> Array:
         if isinstance(self.engine, FedEbaEngine):
             return self.engine.weights(uploads)
         return np.array(weights_of(uploads, message, problem.config))

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, Split, split
 from fedrecplus.errors import UserError
@@ -43,9 +43,9 @@ class JobOutcome:
 
     job: Job
     row: dict[str, Any]
-    client_rmse: NDArray[np.float64]
+    client_rmse: Array
     """each client's RMSE on the fold; not a number for a client without test ratings there"""
-    client_ndcg: NDArray[np.float64]
+    client_ndcg: Array
     """each client's NDCG@10 on the fold; not a number for a client without relevant items there"""
 
 
@@ -116,9 +116,7 @@ def lists_against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> 
     return _paired([outcome.client_ndcg for outcome in own], [outcome.client_ndcg for outcome in baseline], baseline)
 
 
-def _paired(
-    own: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]], baseline: Sequence[JobOutcome]
-) -> PairedTest:
+def _paired(own: Sequence[Array], others: Sequence[Array], baseline: Sequence[JobOutcome]) -> PairedTest:
     return paired_test(client_means(own), client_means(others), baseline[0].job.algorithm)
 
 

@@ -6,18 +6,19 @@ at once in NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config
-from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport
+from fedrecplus.engines import Engine, PrivateState, Problem
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.wrapped_engine import WrappedEngine
 from fedrecplus.parts.model.mf import Mf
-from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import sums_of
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 
-Array = NDArray[np.float64]
 Clients = NDArray[np.int64]
 
 
@@ -31,14 +32,10 @@ class ScaffoldEngine(WrappedEngine):
         self.mean: Array | None = None
         """c, a row per item: the mean over its raters"""
 
-    def sums(
-        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
-    ) -> tuple[Sums, PrivateState, RoundReport]:
-        """See ``Engine.sums``."""
-        uploads, private = self.uploads(problem, private, message, clients)
-        # a client sends its control variates' change beside its update: as many numbers again
-        report = RoundReport(len(clients), 2 * sum(upload.bytes for upload in uploads), 0)
-        return sums_of(uploads, message, problem.config), private, report
+    def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
+        """A client sends its control variates' change beside its update: as many numbers again."""
+        sums, traffic = super().join(problem, uploads, message)
+        return sums, Traffic(2 * traffic.bytes_up, traffic.bytes_down)
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

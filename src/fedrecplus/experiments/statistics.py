@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
+
+from fedrecplus.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class PairedTest:
         return self.ranks is None or self.ranks * self.difference >= 0.0
 
 
-def paired_test(errors: NDArray[np.float64], baseline_errors: NDArray[np.float64], baseline: str) -> PairedTest:
+def paired_test(errors: Array, baseline_errors: Array, baseline: str) -> PairedTest:
     """Compare clients' RMSEs, each already averaged over folds; clients without test ratings are not a number.
 
     After: Wilcoxon 1945; Kerby 2014 (the difference of rank sums).
@@ -96,11 +97,11 @@ def holm(tests: Sequence[PairedTest]) -> list[PairedTest]:
     return corrected
 
 
-def client_means(by_fold: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def client_means(by_fold: Sequence[Array]) -> Array:
     """Each client's error averaged over the folds in which it has test ratings."""
     table = np.array(by_fold)
     present = np.isfinite(table)
     sums = np.where(present, table, 0.0).sum(axis=0)
     counts = present.sum(axis=0)
-    means: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    means: Array = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return means

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import EvaluationSettings
 from fedrecplus.data import Ratings, validation_cut
 from fedrecplus.training import Evaluation, Fallback, Predictor, measure, ranking, sampled_ranking, score
-
-Array = NDArray[np.float64]
 
 _RIDGES = ((5.0, 10.0), (2.0, 2.0), (3.0, 5.0), (10.0, 10.0), (15.0, 10.0), (5.0, 25.0))
 """pseudo-ratings that biases of clients and of items are damped by; the first where there is too little to choose by"""

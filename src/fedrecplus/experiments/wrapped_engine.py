@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines import Engine, PrivateState, Problem
-from fedrecplus.protocol import Broadcast
+from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport
+from fedrecplus.protocol import Broadcast, Sums
 
 Clients = NDArray[np.int64]
 
@@ -19,6 +19,14 @@ class WrappedEngine(Engine):
     def __init__(self, engine: Engine) -> None:
         super().__init__(np.dtype(engine.dtype).name)
         self.engine = engine
+
+    def sums(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """Of single uploads, by ``join``: a study changes either."""
+        uploads, private = self.uploads(problem, private, message, clients)
+        sums, report = self.sums_of(problem, uploads, message)
+        return sums, private, report
 
     def item_sets(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

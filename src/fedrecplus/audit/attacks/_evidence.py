@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks._reading import Reading, of_model, rated_share
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.transcript import Transcript
 
-Array = NDArray[np.float64]
 _CAP = 8.0
 _MEMBER = 8.0
 """log odds between a row that w was certainly fitted to and one that it wasn't"""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks._evidence import count_evidence, residual_evidence, scale_evidence
 from fedrecplus.audit.attacks._prior import against_group
-from fedrecplus.audit.attacks._reading import Reading, of_model, reading
+from fedrecplus.audit.attacks._reading import Reading, in_rows_of, of_model, reading
 from fedrecplus.audit.attacks.crowd import co_occurrence, public_groups
 from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.attacks.u_step import UStep
+from fedrecplus.audit.guess import silent
 from fedrecplus.audit.transcript import Transcript
 
-Array = NDArray[np.float64]
 _SHRINK = 3.0
 CROSSED = 24
 """so many features come first that are looked at in pairs, too"""
@@ -60,7 +60,7 @@ def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) 
         transcript.public.popularity[last.items].astype(np.float64),
         np.abs(last.errors),
         last.errors,
-        _in_rows_of(last, first, np.abs(first.errors)),
+        in_rows_of(last.items, first.items, np.abs(first.errors)),
         last.ratings,
         last.ratings - consensus,
         np.abs(last.ratings - consensus),
@@ -81,7 +81,7 @@ def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) 
 
 
 def _plain(transcript: Transcript, before: Reading, last: Reading, present: Array) -> list[Array]:
-    change = np.abs(_in_rows_of(last, before, before.ratings) - last.ratings) / transcript.step
+    change = np.abs(in_rows_of(last.items, before.items, before.ratings) - last.ratings) / transcript.step
     counted = np.zeros(len(last.items)) if last.counts is None else count_evidence(last.counts)
     return [
         scale_evidence(transcript, last) / 4.0,
@@ -90,14 +90,6 @@ def _plain(transcript: Transcript, before: Reading, last: Reading, present: Arra
         np.minimum(np.nan_to_num(change, nan=1.0), 1.0),
         counted / 4.0,
     ]
-
-
-def _in_rows_of(last: Reading, other: Reading, values: Array) -> Array:
-    """Another upload's values in the order of this one's rows; nan where a row is missing there."""
-    found = np.full(len(last.items), np.nan)
-    _, here, there = np.intersect1d(last.items, other.items, return_indices=True)
-    found[here] = values[there]
-    return found
 
 
 def _mean(values: Array) -> float:
@@ -115,16 +107,14 @@ def deviates(values: Array) -> Array:
 
 
 def _u_step_shares(transcript: Transcript, client: int, last: Reading) -> Array:
-    shares = np.full(len(last.items), np.nan)
     of = of_model(transcript)
     if of is not None and of.over == "rated":
         for guess in UStep().attack(transcript, client):
-            _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
-            shares[here] = guess.rated[there]
-    return shares
+            return in_rows_of(last.items, guess.items, guess.rated)
+    return silent(last.items)
 
 
-def _consensus(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Array:
+def _consensus(transcript: Transcript, client: int, items: Items) -> Array:
     """Mean of the ratings that other clients' uploads show for an item, pulled to the overall mean where few do."""
     total, number, by_client = transcript.source.once("consensus", lambda: _shown(transcript.source))
     own = by_client.get(transcript.origin(client))
@@ -137,7 +127,7 @@ def _consensus(transcript: Transcript, client: int, items: NDArray[np.int64]) ->
     return mean
 
 
-def _shown(transcript: Transcript) -> tuple[Array, Array, dict[int, tuple[NDArray[np.int64], Array]]]:
+def _shown(transcript: Transcript) -> tuple[Array, Array, dict[int, tuple[Items, Array]]]:
     items = len(transcript.public.popularity)
     total, number = np.zeros(items), np.zeros(items)
     by_client = {}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks._reading import Reading, together
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.protocol import Sums, Upload
 
-Array = NDArray[np.float64]
 _WHOLE, _MOSTLY = 0.05, 0.99
 """a row has the client's weight or none, up to so much, in such a share of all rows: else weights aren't sent"""
 _CERTAIN = 8.0
@@ -52,7 +51,7 @@ def standing_out(values: Array) -> Array:
     return np.asarray(above.round(3), dtype=np.float64)
 
 
-def rows_in_question(transcript: Transcript, client: int) -> tuple[int, NDArray[np.int64]]:
+def rows_in_question(transcript: Transcript, client: int) -> tuple[int, Items]:
     """The last round and all items; or, where the server sees lists, the client's first upload and its rows."""
     for one in transcript.uploads(client)[:1]:
         return one.round, one.upload.items

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-Array = NDArray[np.float64]
+from fedrecplus.arrays import Array
+
 _RIDGES = (4000.0, 300.0, 20.0)
 """from the strongest on: each starts where the one before it ended"""
 _STEPS = 12
@@ -53,7 +55,7 @@ def _newton(Z: Array, y: NDArray[np.bool_], known: Array, ridge: float, start: A
     penalty[0] = 1e-6
     weights = start
     for _ in range(_STEPS):
-        p = _logistic(known + Z @ weights)
+        p = expit(known + Z @ weights)
         gradient = Z.T @ (y - p) - penalty * weights
         curvature = (Z * (p * (1.0 - p) + 1e-9)[:, None]).T @ Z + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
@@ -73,7 +75,3 @@ def _wide(X: Array, crossed: int) -> Array:
     X = np.clip(X, -_LARGEST, _LARGEST)
     first, second = np.triu_indices(min(crossed, X.shape[1]))
     return np.hstack([X, X[:, first] * X[:, second], X[:, crossed:] ** 2])
-
-
-def _logistic(x: Array) -> Array:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(x, -30.0, 30.0))))

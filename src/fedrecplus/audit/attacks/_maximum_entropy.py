@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import expit
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
+from fedrecplus.arrays import Array, Items
+
 _SWEEPS = 60
 _LARGEST = 12.0
 _RIDGE = 1e-3
@@ -54,11 +54,11 @@ def log_odds(cells: Cells, known: Totals) -> Array:
     uploaded = np.bincount(cells.item, minlength=len(known.counts))
     certain = known.counts >= uploaded
     for _ in range(_SWEEPS):
-        p = _logistic(cells.prior + alpha[cells.item] + beta[cells.item] * off + gamma[cells.client])
+        p = expit(cells.prior + alpha[cells.item] + beta[cells.item] * off + gamma[cells.client])
         a, b = _newton(cells.item, p, off, np.minimum(known.counts, uploaded))
         alpha = np.clip(np.where(certain, _LARGEST, alpha + a), -_LARGEST, _LARGEST)
         beta = np.clip(beta + b, -_LARGEST, _LARGEST)
-        p = _logistic(cells.prior + alpha[cells.item] + beta[cells.item] * off + gamma[cells.client])
+        p = expit(cells.prior + alpha[cells.item] + beta[cells.item] * off + gamma[cells.client])
         missing = known.rated - np.bincount(cells.client, p, len(gamma))
         slope = np.bincount(cells.client, p * (1.0 - p), len(gamma)) + _RIDGE
         gamma = np.clip(gamma + np.clip(missing / slope, -1.0, 1.0), -_LARGEST, _LARGEST)
@@ -96,7 +96,3 @@ def _enumerated(cells: Cells, known: Totals, prior: Array, odds: Array) -> Array
         p = np.clip(weights @ subsets[fits] / weights.sum(), 0.0, 1.0)
         found[rows] = np.clip(np.log(p + 1e-6) - np.log(1.0 - p + 1e-6), -_LARGEST, _LARGEST)
     return found
-
-
-def _logistic(x: Array) -> Array:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(x, -30.0, 30.0))))

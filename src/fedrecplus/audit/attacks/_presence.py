@@ -11,6 +11,7 @@ Ours: kriging in time, with presence as its second kernel. After: Cressie 1990 (
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.transcript import Transcript
 
-Array = NDArray[np.float64]
 _DRIFTS = (0.0, 0.1, 1.0, 10.0, 100.0)
 """variance of the drift, in that of one round's whole cohort"""
 _LENGTHS = (1.5, 4.0)
@@ -32,12 +33,30 @@ _BEFORE = 2
 
 
 @dataclass(frozen=True)
+class Presence:
+    """Who was in which of some rounds."""
+
+    clients: NDArray[np.int64]
+    P: Array
+    """rounds × clients"""
+
+    @classmethod
+    def noted(cls, cohorts: Sequence[NDArray[np.int64]]) -> Presence:
+        """From the cohorts of these rounds."""
+        clients = np.unique(np.concatenate(cohorts))
+        return cls(clients, np.stack([np.isin(clients, cohort) for cohort in cohorts]).astype(np.float64))
+
+    def of(self, client: int) -> Array:
+        """A client's column; zeros for one that never came."""
+        own = self.clients == client
+        return self.P[:, own][:, 0] if own.any() else np.zeros(len(self.P))
+
+
+@dataclass(frozen=True)
 class Moving:
     """The sums' rows less what V explains, over √n, and how they go together over rounds and columns."""
 
-    clients: NDArray[np.int64]
-    presence: Array
-    """rounds × clients"""
+    presence: Presence
     over_rounds: Array
     """covariance of a row over the rounds, one person's presence being 1"""
     rest: Array
@@ -49,8 +68,7 @@ class Moving:
 
     def of(self, client: int) -> tuple[Array, float]:
         """What a person's presence brings, times a gain, over √n; and the gain, 0 where it never changes."""
-        column = self.presence[:, self.clients == client]
-        column = column[:, 0] if column.shape[1] else np.zeros(len(self.presence))
+        column = self.presence.of(client)
         pull = scipy.linalg.solve(self.over_rounds, column, assume_a="pos")
         return np.tensordot(pull, self.rest, 1), float(pull @ column)
 
@@ -64,33 +82,40 @@ class Moving:
 
 def moving(transcript: Transcript, columns: slice) -> Moving:
     """Of all recorded rounds' sums of these columns."""
-    rounds = transcript.rounds_of(columns)
-    raters = np.maximum(transcript.public.popularity.astype(np.float64), 1.0)
-    rest = np.stack([_unexplained(transcript, t, columns, raters) for t in rounds])
+    rounds, raters = transcript.rounds_of(columns), raters_of(transcript)
+    rest = np.stack([unexplained(transcript, t, columns, _BEFORE)[0] for t in rounds])
     summed = np.abs(rest).max(axis=(0, 2)) > 0.0
-    clients = np.unique(np.concatenate([transcript.cohorts[t] for t in rounds]))
-    presence = np.stack([np.isin(clients, transcript.cohorts[t]) for t in rounds]).astype(np.float64)
-    kernel, spread = _likeliest(rest[:, summed], presence, np.array(rounds, dtype=np.float64))
-    return Moving(clients, presence, kernel, rest, spread, raters, summed)
+    presence = Presence.noted([transcript.cohorts[t] for t in rounds])
+    kernel, spread = _likeliest(rest[:, summed], presence.P, np.array(rounds, dtype=np.float64))
+    return Moving(presence, kernel, rest, spread, raters, summed)
 
 
-def _unexplained(transcript: Transcript, t: int, columns: slice, raters: Array) -> Array:
-    """A round's rows over √n, less their regression on a constant and on V, this round's and those before."""
-    total = transcript.sums[t].total[:, columns].astype(np.float64) / np.sqrt(raters)[:, None]
+def raters_of(transcript: Transcript) -> Array:
+    """n, how many are publicly known to have rated each item, at least 1."""
+    return np.maximum(transcript.public.popularity.astype(np.float64), 1.0)
+
+
+def unexplained(transcript: Transcript, t: int, columns: slice, before: int = 0) -> tuple[Array, NDArray[np.bool_]]:
+    """A round's rows over √n, less their regression on a constant and on V, of this round and so many before.
+
+    n raters add up to n times a mean that follows the item's row of V. 0 for rows that aren't summed, the others
+    being the second answer.
+    """
+    total = transcript.sums[t].total[:, columns].astype(np.float64) / np.sqrt(raters_of(transcript))[:, None]
     summed = np.abs(total).max(axis=1) > 0.0
     X, factor = transcript.once(
-        ("columns", "beside", t, columns.start), lambda: _explaining(transcript, t, columns, raters, summed)
+        ("columns", "beside", t, columns.start, before), lambda: _explaining(transcript, t, columns, before, summed)
     )
     rest = total - X @ scipy.linalg.cho_solve(factor, X[summed].T @ total[summed])
-    return np.where(summed[:, None], rest, 0.0)
+    return np.where(summed[:, None], rest, 0.0), summed
 
 
 def _explaining(
-    transcript: Transcript, t: int, columns: slice, raters: Array, summed: NDArray[np.bool_]
+    transcript: Transcript, t: int, columns: slice, before: int, summed: NDArray[np.bool_]
 ) -> tuple[Array, Any]:
     """The constant and V of this round and those before, over √n, and the factor of their equations."""
-    near = [s for s in transcript.rounds if 0 <= t - s <= _BEFORE]
-    tables = [transcript.broadcast(s).V[:, columns] for s in near]
+    raters = raters_of(transcript)
+    tables = [transcript.broadcast(s).V[:, columns] for s in transcript.rounds if 0 <= t - s <= before]
     X = np.hstack([np.ones((len(raters), 1)), *tables]) * np.sqrt(raters)[:, None]
     X = X / np.maximum(np.sqrt((X[summed] ** 2).mean(axis=0)), 1e-12)
     return X, scipy.linalg.cho_factor(X[summed].T @ X[summed] + np.eye(X.shape[1]))

@@ -8,20 +8,19 @@ learns what comes on top.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks._reading import rated_share
 from fedrecplus.audit.attacks.crowd import co_occurrence, fitting, public_groups
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.transcript import Transcript
 
-Array = NDArray[np.float64]
 _COMPANY, _TASTE, _TASTE_IN_GROUP = 0.2, 0.3, 0.2
 """log odds per standard deviation: areas of .56 to .58, about what each tells by itself on ML-100K"""
 _SURE = 0.98
 
 
-def prior(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Array:
+def prior(transcript: Transcript, client: int, items: Items) -> Array:
     """Log odds that a row is rated: how often its item is, and how well it fits in with the others and their taste."""
     fits, taste = fitting(transcript, co_occurrence(transcript, client, items)), fit(transcript, items)
     return np.asarray(
@@ -32,7 +31,7 @@ def prior(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Arra
     )
 
 
-def against_group(transcript: Transcript, items: NDArray[np.int64], values: Array) -> Array:
+def against_group(transcript: Transcript, items: Items, values: Array) -> Array:
     """Each row less the mean of the other rows of its public group; all zero where there are no groups."""
     groups = public_groups(transcript)
     if groups is None:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fedrecplus.arrays import Array
+
 Rows = NDArray[np.int64]
 _SPREADS = 12.0
 """of the rounding, that a fit may be off by"""

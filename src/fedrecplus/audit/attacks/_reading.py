@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks._solved import Shown, common_direction, memberships, on_scale, solve, used_rows
 from fedrecplus.audit.transcript import Sent, Transcript, hides_rows
 from fedrecplus.errors import UserError
 from fedrecplus.parts import OfModel
 from fedrecplus.parts.model.mf import Mf
 
-Array = NDArray[np.float64]
 _SMALLEST, _LARGEST = 1e-3, 30.0
 _RANGE = (1.2, 4.95)
 """plausible mean ratings of an upload, on the standard scale"""
@@ -39,7 +39,7 @@ class Reading:
 
     round: int
     order: int
-    items: NDArray[np.int64]
+    items: Items
     w: Array
     """the user's weights of X as they were when the rows were made; empty where the model says nothing of them"""
     errors: Array
@@ -73,6 +73,14 @@ def stepping_model(transcript: Transcript) -> Mf:
 def rated_share(transcript: Transcript) -> float:
     """Rated rows per row of an upload, as far as the config tells."""
     return 1.0 / (1.0 + transcript.config.pseudo_items.ratio) if hides_rows(transcript.config) else 1.0
+
+
+def in_rows_of(items: Items, others: Items, values: Array) -> Array:
+    """Values of other rows in the order of these items' rows; nan where a row is missing there."""
+    found = np.full(len(items), np.nan)
+    _, here, there = np.intersect1d(items, others, return_indices=True)
+    found[here] = values[there]
+    return found
 
 
 def readings(transcript: Transcript, client: int) -> tuple[Reading, ...]:

@@ -12,12 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.parts import OfModel
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
 _PARALLEL = 1e-9
 """1 − cos² of two rows that are multiples of one vector, but for rounding to 32 bits"""
 _FEWEST = 3
@@ -115,12 +113,17 @@ def memberships(uploads: Sequence[Shown], solved: Sequence[tuple[Array, Array]],
         wide[:, rows] = M / size
         parts.append(wide)
         sides.append(y / size)
-    M, alike = np.vstack(parts), np.full(len(items), share)
-    gram = M @ M.T
-    gram += _ROUNDING * np.trace(gram) / len(gram) * np.eye(len(gram))
-    # rounded: rows that nothing tells apart are a tie
-    members = np.round(alike + M.T @ np.linalg.solve(gram, np.concatenate(sides) - M @ alike), 5)
+    members = nearest_solution(np.vstack(parts), np.concatenate(sides), np.full(len(items), share), _ROUNDING)
+    members = np.round(members, 5)  # rows that nothing tells apart are a tie
     return [members[rows] for rows in places]
+
+
+def nearest_solution(M: Array, y: Array, start: Array, ridge: float) -> Array:
+    """m with M m = y, as near to a start as can be; ``ridge`` is in means of MMᵀ's diagonal."""
+    gram = M @ M.T
+    gram += ridge * np.trace(gram) / len(gram) * np.eye(len(gram))
+    solution: Array = start + M.T @ np.linalg.solve(gram, y - M @ start)
+    return solution
 
 
 def _equations(one: Shown, w: Array, e: Array) -> tuple[Array, Array]:

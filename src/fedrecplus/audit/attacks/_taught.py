@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from fedrecplus.audit.attacks import _boosted, _logistic
+from fedrecplus.arrays import Array
+from fedrecplus.audit.attacks import _logistic
 from fedrecplus.audit.attacks._features import CROSSED, deviates, features_of
 from fedrecplus.audit.attacks._prior import against_group, prior
 from fedrecplus.audit.attacks._reading import Reading, rated_share
+from fedrecplus.audit.item_regression import KnownSets
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.errors import UserError
 from fedrecplus.settings import Annotated, Settings, number, text
 
-Array = NDArray[np.float64]
-Items = NDArray[np.int64]
-Likely = Callable[[int, Items, Array], Array]
-"""client, items, each one's chance of being rated → how likely each is beside the others"""
 _TURNS = 2
 
 
@@ -50,11 +50,13 @@ def rows_of(transcript: Transcript, client: int) -> RowsOfClient:
 
 @dataclass(frozen=True)
 class People:
-    """People whose rows are looked at, and how likely items are beside each other for each of them."""
+    """People whose rows are looked at, and known sets that say how likely items are beside each other."""
 
     transcript: Transcript
     rows: Sequence[RowsOfClient]
-    likely: Likely
+    sets: KnownSets
+    among: bool = True
+    """whether the people are among those of the sets, so that each is judged without its own"""
 
     def inputs(self, chances: Sequence[Array], sizes: bool = False) -> list[Array]:
         """Features of every client's rows, given how likely each row is to be rated at all.
@@ -63,7 +65,7 @@ class People:
         """
         found = []
         for one, chance in zip(self.rows, chances, strict=True):
-            fits = self.likely(one.client, one.reading.items, chance)
+            fits = self.sets.likely(one.reading.items, chance, one.client if self.among else None)
             within = against_group(self.transcript, one.reading.items, fits)
             columns = [deviates(fits), deviates(within), deviates(one.before), one.features]
             if sizes:
@@ -110,7 +112,7 @@ def _in_turns(known: People, truth: Truth, asked: People, learn: Learn) -> list[
     for _ in range(_TURNS):
         own = asked.inputs(asked_chances, sizes)
         told, scores = learn(known.inputs(chances, sizes), truth, before, own, asked_before)
-        chances, asked_chances = [_chance(odds) for odds in told], [_chance(odds) for odds in scores]
+        chances, asked_chances = [expit(odds) for odds in told], [expit(odds) for odds in scores]
     return scores
 
 
@@ -129,18 +131,27 @@ def _by_trees(
     """Trees know by heart whom they were taught on: each half of the known people is told by the other half's trees."""
     halves = [[*range(len(inputs))[half::2]] or [0] for half in range(2)]
     grown = [
-        _boosted.fit(*(np.concatenate([part[one] for one in half]) for part in (inputs, truth, before)))
-        for half in halves
+        _grown(*(np.concatenate([part[one] for one in half]) for part in (inputs, truth, before))) for half in halves
     ]
-    told = [
-        _boosted.log_odds(grown[1 - number % 2], X, b) for number, (X, b) in enumerate(zip(inputs, before, strict=True))
-    ]
-    asked = [
-        np.asarray(np.mean([_boosted.log_odds(trees, X, b) for trees in grown], axis=0))
-        for X, b in zip(own, own_before, strict=True)
-    ]
+
+    def say(trees: Any, X: Array, known: Array) -> Array:
+        return np.asarray(trees.decision_function(np.column_stack([X, known])), dtype=np.float64)
+
+    told = [say(grown[1 - number % 2], X, b) for number, (X, b) in enumerate(zip(inputs, before, strict=True))]
+    asked = [np.mean([say(trees, X, b) for trees in grown], axis=0) for X, b in zip(own, own_before, strict=True)]
     return told, asked
 
 
-def _chance(odds: Array) -> Array:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0))))
+def _grown(X: Array, y: NDArray[np.bool_], known: Array) -> Any:
+    """Trees over all inputs and the log odds that are known beforehand: scikit-learn's, imported where asked for."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    except ImportError:
+        raise UserError(
+            "boosted trees need scikit-learn, which is not installed", "pip install scikit-learn, or learner=logistic"
+        ) from None
+    trees = HistGradientBoostingClassifier(
+        max_iter=150, learning_rate=0.06, max_leaf_nodes=12, min_samples_leaf=60, l2_regularization=5.0,
+        early_stopping=False, random_state=0,
+    )  # fmt: skip
+    return trees.fit(np.column_stack([X, known]), y)

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.parts.model.mf import errors, item_step, user_step
 
-Array = NDArray[np.float64]
 _ENOUGH = 1e-6
 """share of the upload that may stay unexplained: more than 32-bit numbers lose"""
 _LEAST_GAIN = 1.01

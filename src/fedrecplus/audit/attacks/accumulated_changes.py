@@ -7,16 +7,15 @@ errors average out, and a rating that is made anew each round from a model that 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.attacks._reading import Reading, readings
+from fedrecplus.audit.attacks._reading import in_rows_of, readings
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _ABSENT = 20.0
 
 
@@ -28,7 +27,8 @@ class AccumulatedChanges(Attack[Settings]):
         read = [reading for reading in readings(transcript, client) if reading.pure.all()]
         if len(read) < 2:
             return ()
-        last, ratings = read[-1], _by_round(read)
+        last = read[-1]
+        ratings = np.stack([in_rows_of(last.items, one.items, one.ratings) for one in read])
         usual = _median(ratings)
         moved = np.abs(ratings - usual) / transcript.step
         known = np.isfinite(moved)
@@ -37,16 +37,6 @@ class AccumulatedChanges(Attack[Settings]):
         drift = np.where(known, np.minimum(moved, 1.0), 0.0).sum(axis=0) / rounds
         absent = np.mean([~np.isin(last.items, one.items) for one in read], axis=0)
         return (Guess(last.round, last.items, on_scale(usual, transcript.step), -jumps - drift - _ABSENT * absent),)
-
-
-def _by_round(read: list[Reading]) -> Array:
-    """Ratings of the last upload's rows in every upload, on no scale; nan where a row is missing or unread."""
-    last = read[-1]
-    ratings = np.full((len(read), len(last.items)), np.nan)
-    for row, one in zip(ratings, read, strict=True):
-        _, here, there = np.intersect1d(last.items, one.items, return_indices=True)
-        row[here] = one.ratings[there]
-    return ratings
 
 
 def _median(ratings: Array) -> Array:

@@ -11,19 +11,19 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import expit
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack, shadow
 from fedrecplus.audit.attacks._maximum_entropy import Cells, Totals, log_odds
 from fedrecplus.audit.attacks._prior import against_group, prior, rated_of_uploaded, standard
-from fedrecplus.audit.attacks._reading import rated_share, together
+from fedrecplus.audit.attacks._reading import in_rows_of, rated_share, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.item_regression import ItemRegression
 from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
-Array = NDArray[np.float64]
 _SHADOW = 0.5
 """how much the shadow classifier counts, of what it says beyond how often an item is rated: chosen on ML-100K with the
 truth in view, as the weights of the sets are"""
@@ -80,7 +80,7 @@ def _company(transcript: Transcript, cells: Cells, odds: Array) -> Array:
 
     Uploads are half pseudo rows; the answers so far are less so. Ours: expectation and maximisation in turns.
     """
-    chance = 1.0 / (1.0 + np.exp(-odds))
+    chance = expit(odds)
     X = np.zeros((len(transcript.crowd), len(transcript.public.popularity)))
     X[cells.client, cells.item] = chance
     regression, found = ItemRegression.of(X, _RIDGE), np.zeros(len(odds))
@@ -99,8 +99,8 @@ def _by_shadow(transcript: Transcript, cells: Cells, usual: Array) -> Array:
     for client in transcript.clients:
         for guess in shadow.Shadow().attack(transcript, client) if client in numbers else ():
             own = np.flatnonzero(cells.client == numbers[client])
-            _, here, there = np.intersect1d(cells.item[own], guess.items, return_indices=True)
-            found[own[here]] = np.clip(guess.rated[there], -_SURE, _SURE)
+            said = np.clip(in_rows_of(cells.item[own], guess.items, guess.rated), -_SURE, _SURE)
+            found[own] = np.where(np.isfinite(said), said, found[own])
     return found
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.item_regression import ItemRegression
+from fedrecplus.audit.item_regression import KnownSets
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _RIDGE = 1.0
 """weight decay per upload that is learned from"""
 _RARE = 0.02
@@ -76,24 +76,14 @@ class CoOccurrence:
     """how often the item is rated over how often it is uploaded: both are known"""
 
 
-def co_occurrence(transcript: Transcript, client: int, items: NDArray[np.int64]) -> CoOccurrence:
+def co_occurrence(transcript: Transcript, client: int, items: Items) -> CoOccurrence:
     """The regression over all uploads but this client's own."""
     source = transcript.source
-    regression, share = source.once("crowd", lambda: _learned(source))
-    uploads = len(source.crowd)
-    rated = np.log1p(transcript.public.popularity[items]) - np.log1p(uploads * share[items])
-    own = transcript.crowd.get(transcript.origin(client))
-    if own is None or uploads < 3:
+    crowd, origin, every = source.crowd, transcript.origin(client), len(source.public.popularity)
+    uploaded = np.bincount(np.concatenate([*crowd.values(), items[:0]]), minlength=every)[items]
+    rated = np.log1p(transcript.public.popularity[items]) - np.log1p(uploaded)
+    if origin not in crowd or len(crowd) < 3:
         return CoOccurrence(np.zeros(len(items)), np.zeros(len(items)), rated)
-    removed = np.zeros(len(share))
-    removed[own] = 1.0
-    likely = regression.likely(items, np.ones(len(items)), removed)
-    return CoOccurrence(likely, likely / (share[items] + _RARE), rated)
-
-
-def _learned(transcript: Transcript) -> tuple[ItemRegression, Array]:
-    """The regression over all uploads, and items' shares of uploads."""
-    X = np.zeros((len(transcript.crowd), len(transcript.public.popularity)))
-    for row, items in enumerate(transcript.crowd.values()):
-        X[row, items] = 1.0
-    return ItemRegression.of(X, _RIDGE), X.mean(axis=0)
+    known = source.once("crowd", lambda: KnownSets.learned(crowd, every, _RIDGE))
+    likely = known.likely(items, np.ones(len(items)), origin)
+    return CoOccurrence(likely, likely / (uploaded / len(crowd) + _RARE), rated)

@@ -8,19 +8,17 @@ updates still move more with a rater's presence than with another's. A cohort of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._from_sums import read_single, rows_in_question
+from fedrecplus.audit.attacks._presence import Presence
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _RIDGE = 1e-3
 _BESIDE = 0.2
 """weight of what updates say beside weights: columns aren't independent, and V moves between rounds"""
@@ -46,9 +44,9 @@ class Differencing(Attack[Settings]):
 
 def log_odds(transcript: Transcript, client: int) -> Array:
     """How many rate each item, and what the client's presence says about its being one of them."""
-    presence = transcript.once("presence", lambda: _presence(transcript))
+    presence, factor = transcript.once("presence", lambda: _presence(transcript))
     column = presence.of(client)
-    pull = scipy.linalg.cho_solve(presence.factor, column)
+    pull = scipy.linalg.cho_solve(factor, column)
     q, y = transcript.once("weights in sums", lambda: _weights(transcript, presence))
     known = np.log(q / (1.0 - q))
     return np.asarray(
@@ -56,26 +54,11 @@ def log_odds(transcript: Transcript, client: int) -> Array:
     )
 
 
-@dataclass(frozen=True)
-class Presence:
-    """Who was in which round."""
-
-    clients: NDArray[np.int64]
-    P: Array
-    """rounds × clients"""
-    factor: tuple[Array, bool]
-    """Cholesky, of P Pᵀ"""
-
-    def of(self, client: int) -> Array:
-        """A client's column."""
-        own = self.clients == client
-        return self.P[:, own][:, 0] if own.any() else np.zeros(len(self.P))
-
-
-def _presence(transcript: Transcript) -> Presence:
-    clients = np.unique(np.concatenate(list(transcript.cohorts.values())))
-    P = np.stack([np.isin(clients, cohort) for cohort in transcript.cohorts.values()]).astype(np.float64)
-    return Presence(clients, P, scipy.linalg.cho_factor(P @ P.T + _RIDGE * len(clients) * np.eye(len(P))))
+def _presence(transcript: Transcript) -> tuple[Presence, tuple[Array, bool]]:
+    """Who was in which round, and the Cholesky factor of P Pᵀ."""
+    presence = Presence.noted(list(transcript.cohorts.values()))
+    P, people = presence.P, len(presence.clients)
+    return presence, scipy.linalg.cho_factor(P @ P.T + _RIDGE * people * np.eye(len(P)))
 
 
 def _weights(transcript: Transcript, presence: Presence) -> tuple[Array, Array]:

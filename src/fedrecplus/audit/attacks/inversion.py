@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._evidence import evidence
 from fedrecplus.audit.attacks._reading import Reading, of_model, readings, stepping_model
@@ -22,7 +22,6 @@ from fedrecplus.audit.shadow_clients import trained_rows
 from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _STEPS = 25
 _ROUNDS = 4
 """uploads of a client that are inverted: it takes longer than the other attacks"""

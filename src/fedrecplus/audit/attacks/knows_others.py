@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._from_sums import read_single
+from fedrecplus.audit.attacks._reading import in_rows_of
 from fedrecplus.audit.attacks._taught import People, RowsOfClient, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Others, Transcript, hides_rows
@@ -43,8 +44,8 @@ class KnowsOthers(Attack[TaughtSettings]):
         last, scores = found[client][0].reading, found[client][1]
         ratings = last.nearest(transcript.step)
         for guess in singled:  # values are in the sums, where uploads show none
-            _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
-            ratings[here] = guess.ratings[there]
+            shown = in_rows_of(last.items, guess.items, guess.ratings)
+            ratings = np.where(np.isfinite(shown), shown, ratings)
         return (Guess(last.round, last.items, ratings, scores),)
 
 
@@ -74,7 +75,7 @@ def less(sums: Sums, rest: Sums) -> Sums:
     )
 
 
-Told = dict[int, tuple[RowsOfClient, NDArray[np.float64]]]
+Told = dict[int, tuple[RowsOfClient, Array]]
 """a client's rows, and their log odds"""
 
 
@@ -107,8 +108,8 @@ def _noted(transcript: Transcript) -> Transcript:
 
 def _told(transcript: Transcript, others: Others, known: list[int], asked: list[int], learner: str) -> Told:
     teachers, pupils = (
-        People(transcript, [rows_of(transcript, one) for one in some], others.likely) for some in (known, asked)
+        People(transcript, [rows_of(transcript, one) for one in some], others.sets) for some in (known, asked)
     )
-    truth = [others.rated(one.client, one.reading.items) for one in teachers.rows]
+    truth = [others.sets.has(one.client, one.reading.items) for one in teachers.rows]
     scores = teach(teachers, truth, pupils, learner)
     return dict(zip(asked, zip(pupils.rows, scores, strict=True), strict=True))

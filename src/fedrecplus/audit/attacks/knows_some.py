@@ -7,20 +7,19 @@ where n is small. Beside it, u·W_i says what such a person would rate anyway: t
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.attacks._presence import moving
+from fedrecplus.audit.attacks._presence import moving, raters_of, unexplained
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts.model.ials import Ials
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
-Array = NDArray[np.float64]
 _TASTE = 8.0
 """log odds per unit of the score u·W_i: near the slope on ML-100K"""
 _RIDGE = 1e-3
@@ -54,7 +53,7 @@ class KnowsSome(Attack[Settings]):
         for t in rounds:
             W = transcript.broadcast(t).V[:, columns]
             u, _ = model.person_factors(model.shared_equations(W, transcript.public), known, ratings, transcript.public)
-            rows = transcript.once(("leaning rows", t), functools.partial(rows_of, transcript, t, W, columns))
+            rows = rows_of(transcript, t, columns)
             score += (rows.log_ratio(W, u) + _TASTE * W @ u) / len(rounds)
             parts += rows.weight * np.outer(1.0 - W @ u, u) / len(rounds)
         if len(rounds) < len(every):
@@ -84,17 +83,13 @@ class RowSums:
         return np.where(self.summed, ratio, 0.0)
 
 
-def rows_of(transcript: Transcript, round_number: int, W: Array, columns: slice) -> RowSums:
-    """What n raters add up to is n times a mean that follows the item's row of W, by regression over all items."""
-    sums = transcript.sums[round_number]
-    total = sums.total[:, columns].astype(np.float64)
-    raters = np.maximum(transcript.public.popularity.astype(np.float64), 1.0)
-    summed = np.abs(total).max(axis=1) > 0.0
-    X = np.hstack([np.ones((len(W), 1)), W]) * np.sqrt(raters)[:, None]
-    X = X / np.maximum(np.sqrt((X[summed] ** 2).sum(axis=0) / max(int(summed.sum()), 1)), 1e-12)
-    y = total / np.sqrt(raters)[:, None]
-    gram = X[summed].T @ X[summed] + np.eye(X.shape[1])
-    rest = y - X @ np.linalg.solve(gram, X[summed].T @ y[summed])
-    spread = rest[summed].T @ rest[summed] / max(int(summed.sum()), 1)
-    spread += (_RIDGE * np.trace(spread) / len(spread) + 1e-300) * np.eye(len(spread))
-    return RowSums(rest, spread, raters, sums.overall / max(sums.clients, 1), summed)
+def rows_of(transcript: Transcript, round_number: int, columns: slice) -> RowSums:
+    """Of one round, computed once."""
+
+    def compute() -> RowSums:
+        sums, (rest, summed) = transcript.sums[round_number], unexplained(transcript, round_number, columns)
+        spread = rest.T @ rest / max(int(summed.sum()), 1)
+        spread += (_RIDGE * np.trace(spread) / len(spread) + 1e-300) * np.eye(len(spread))
+        return RowSums(rest, spread, raters_of(transcript), sums.overall / max(sums.clients, 1), summed)
+
+    return transcript.once(("leaning rows", round_number, columns.start), compute)

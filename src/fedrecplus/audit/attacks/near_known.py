@@ -10,15 +10,14 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.attacks.knows_some import RowSums, Settings, rows_of
+from fedrecplus.audit.attacks.knows_some import Settings, rows_of
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts.model.sequence import Sequence
 
-Array = NDArray[np.float64]
 _NEAR = 0.3
 """part of a neighbour's row that is looked for: ½ of the next one's, less of those after it"""
 
@@ -50,9 +49,7 @@ class NearKnown(Attack[Settings]):
 
 def _pairs(transcript: Transcript, model: Sequence, t: int, columns: slice) -> Array:
     """Items × items: the log likelihood ratio of the first one's row having some of the second one's in it."""
-    told = transcript.broadcast(t)
-    E, T = _NEAR * model.beside(told), told.V[:, columns].astype(np.float64)
-    rows: RowSums = transcript.once(("rows of T", t), functools.partial(rows_of, transcript, t, T, columns))
+    E, rows = _NEAR * model.beside(transcript.broadcast(t)), rows_of(transcript, t, columns)
     toward = np.linalg.solve(rows.spread, E.T)
     ratio = rows.rest @ toward / np.sqrt(rows.raters)[:, None]
     ratio -= 0.5 * (E.T * toward).sum(axis=0) / rows.raters[:, None]

@@ -12,7 +12,9 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._reading import Reading, rated_share, readings
 from fedrecplus.audit.guess import Guess
@@ -21,7 +23,6 @@ from fedrecplus.parts import similarity_matrix
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _REACH = 4.0
 _NEAREST = 40
 _SWEEPS = 25
@@ -104,7 +105,7 @@ def copies(transcript: Transcript, client: int, reading: Reading) -> Array:
         explained, gains = likely(q, match, (base / base.sum())[level])
         fresh = np.log((base / base.sum())[level]) - np.log(explained) + ((1.0 - q) / explained) @ gains
         score = 0.5 * score + 0.5 * fresh
-        q = 1.0 / (1.0 + np.exp(-np.clip(score + prior, -12.0, 12.0)))
+        q = expit(np.clip(score + prior, -12.0, 12.0))
     return score
 
 

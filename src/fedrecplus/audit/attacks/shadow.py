@@ -8,8 +8,8 @@ better models of them, and it starts again. After: Shokri et al. 2017; Yuan et a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack, _logistic
 from fedrecplus.audit.attacks._features import CROSSED, features_of
 from fedrecplus.audit.attacks._prior import prior
@@ -20,7 +20,6 @@ from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
 from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _SHADOWS = 80
 _TURNS = 3
 _KEY = 20230914

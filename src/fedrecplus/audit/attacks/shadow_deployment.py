@@ -6,9 +6,7 @@ rated rows from their pseudo rows, and which items go together in their ratings.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._taught import People, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
@@ -32,15 +30,13 @@ class ShadowDeployment(Attack[TaughtSettings]):
         return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
 
 
-def _taught(transcript: Transcript, second: SecondData, settings: TaughtSettings) -> dict[int, NDArray[np.float64]]:
+def _taught(transcript: Transcript, second: SecondData, settings: TaughtSettings) -> dict[int, Array]:
     """Log odds for all watched clients."""
     shadow = second.transcript
     shadow.assumed = transcript.assumed
     known = [client for client in shadow.clients if shadow.uploads(client)][: settings.teachers]
-    teachers = People(shadow, [rows_of(shadow, client) for client in known], second.likely)
-    truth = [second.rated(one.client, one.reading.items) for one in teachers.rows]
+    teachers = People(shadow, [rows_of(shadow, client) for client in known], second.sets)
+    truth = [second.sets.has(one.client, one.reading.items) for one in teachers.rows]
     asked = [client for client in transcript.clients if transcript.uploads(client)]
-    pupils = People(
-        transcript, [rows_of(transcript, one) for one in asked], lambda _, *more: second.likely(None, *more)
-    )
+    pupils = People(transcript, [rows_of(transcript, one) for one in asked], second.sets, among=False)
     return dict(zip(asked, teach(teachers, truth, pupils, settings.learner), strict=True))

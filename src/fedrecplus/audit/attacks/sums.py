@@ -7,8 +7,8 @@ does to the sums.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._from_sums import rows_in_question
 from fedrecplus.audit.attacks._solved import on_scale
@@ -16,7 +16,6 @@ from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _RIDGE = 10.0
 """weight decay of the regression, in ratings"""
 

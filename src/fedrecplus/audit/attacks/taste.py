@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _RIDGE = 1e-3
 
 
@@ -47,7 +47,7 @@ class Taste(Attack[Settings]):
         )
 
 
-def fit(transcript: Transcript, items: NDArray[np.int64]) -> Array:
+def fit(transcript: Transcript, items: Items) -> Array:
     """log P(row | client) − log P(row | anybody), rows and clients' means being normal; the row itself is left out.
 
     The client's mean is the other rows' mean, shrunk as far as so many rows ask for. After: Prince, Elder 2007 (PLDA)

@@ -7,7 +7,6 @@ model are often missing in the other. A device that keeps one set for all models
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._prior import prior
@@ -16,7 +15,6 @@ from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
-Array = NDArray[np.float64]
 _LEAST, _MOST = 0.02, 0.995
 _SURE = 0.999
 """probability that a rated item is in an upload"""

@@ -11,16 +11,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._evidence import evidence
-from fedrecplus.audit.attacks._reading import Reading, of_model, reading, stepping_model, together
+from fedrecplus.audit.attacks._reading import Reading, in_rows_of, of_model, reading, stepping_model, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _CHANGED = 4.0
 _ABSENT = 20.0
 
@@ -45,9 +43,8 @@ def _guess(transcript: Transcript, first: Sent, second: Sent) -> Guess:
     elif of is not None:
         solved = solve(transcript, before, after)
     score = evidence(transcript, solved) - _ABSENT * ~np.isin(after.items, before.items)
-    _, here, there = np.intersect1d(after.items, before.items, return_indices=True)
-    change = np.abs(after.ratings[here] - before.ratings[there]) / transcript.step
-    score[here] -= _CHANGED * np.nan_to_num(np.minimum(change, 1.0))
+    change = np.abs(after.ratings - in_rows_of(after.items, before.items, before.ratings)) / transcript.step
+    score -= _CHANGED * np.nan_to_num(np.minimum(change, 1.0))
     return Guess(after.round, after.items, solved.nearest(transcript.step), score)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._reading import Reading, of_model, readings, stepping_model, together
+from fedrecplus.audit.attacks._solved import nearest_solution
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
-Array = NDArray[np.float64]
 _RIDGE = 1e-3
 _MOST_ROUNDS = 30
 
@@ -46,7 +46,7 @@ def all_uploads(transcript: Transcript, client: int) -> tuple[Reading, ...]:
     return transcript.once(("together", client), lambda: together(transcript, sent))
 
 
-def equations(transcript: Transcript, before: Reading, after: Reading, items: NDArray[np.int64]) -> tuple[Array, Array]:
+def equations(transcript: Transcript, before: Reading, after: Reading, items: Items) -> tuple[Array, Array]:
     """(U₁ − U₀)/η + λU₀ = Σ_i m_i e_i V_i with m_i = 1/n for the rows that the step used, else 0.
 
     Rows that aren't in the later upload of the pair had no part in the step.
@@ -66,9 +66,6 @@ def equations(transcript: Transcript, before: Reading, after: Reading, items: ND
 
 def solve(X: Array, y: Array) -> Array:
     """Ridge towards equal shares: the smallest departure from "all rows alike" that explains the steps."""
-    equal = np.full(X.shape[1], 1.0)
-    level = float((X @ equal) @ y / max(float((X @ equal) @ (X @ equal)), 1e-300))
-    gram = X @ X.T
-    gram += _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
-    shares: Array = level * equal + X.T @ np.linalg.solve(gram, y - level * (X @ equal))
-    return shares
+    equal = X.sum(axis=1)
+    level = float(equal @ y / max(float(equal @ equal), 1e-300))
+    return nearest_solution(X, y, np.full(X.shape[1], level), _RIDGE)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._rank_one import unmixed
 from fedrecplus.audit.guess import Guess, silent
@@ -22,7 +23,6 @@ from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.model.ials import Ials
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
-Array = NDArray[np.float64]
 _LENGTHS = np.geomspace(0.05, 10.0, 700)
 """of a person's vector that are tried"""
 _SCANNED = 60

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from fedrecplus.data.files.further import catalogue_of
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.files.tables import Table, as_ids
+from fedrecplus.data.files.tables import Table, as_ids, different_ids
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.errors import DataWarning, UserError
 
@@ -21,7 +19,7 @@ def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ra
     """The ratings with exactly the items that a table lists; ratings of other items are left out, with a warning."""
     if table is None:
         raise UserError("a public list of items needs the list", "give it: --catalogue FILE")
-    item_ids = _ids(table)
+    item_ids = different_ids(as_ids(table.columns["item"].str.strip_chars()))
     known, ids = ratings.item_ids, item_ids
     if (known.dtype.kind in "iu") != (ids.dtype.kind in "iu"):
         known, ids = known.astype(str), ids.astype(str)
@@ -40,12 +38,6 @@ def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ra
         catalogue=catalogue_of(table, item_ids, options),
         listed=True,
     )
-
-
-def _ids(table: Table) -> NDArray[Any]:
-    """The different ids of a list, ascending."""
-    ids = as_ids(table.columns["item"].str.strip_chars()).unique().sort()
-    return ids.to_numpy() if ids.dtype == pl.Int64 else np.array(ids.to_list(), dtype=np.str_)
 
 
 def _say_what_is_left_out(table: Table, ratings: Ratings, kept: NDArray[np.bool_]) -> None:

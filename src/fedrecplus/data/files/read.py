@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from fedrecplus.data.files.contents import read_bytes
@@ -26,7 +25,7 @@ from fedrecplus.data.files.problems import (
     without_problems,
 )
 from fedrecplus.data.files.scale_inference import infer_scale
-from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table, table_of_frame
+from fedrecplus.data.files.tables import ITEMS, Table, as_ids, different_ids, read_table, table_of_frame
 from fedrecplus.data.frames import as_polars, with_index
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import LIKES, Scale
@@ -128,17 +127,15 @@ def _scale_of(table: Table, values: NDArray[np.float64]) -> Scale:
 
 def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """The different ids in ascending order, and for each row the number of its id."""
-    ids = table.columns[role].str.strip_chars()
-    ids = as_ids(ids)
-    different = ids.unique().sort()
+    ids = as_ids(table.columns[role].str.strip_chars())
+    different = different_ids(ids)
     if len(different) == 1 and not few:
         raise UserError(
-            f"{table.source} has a single {role}, {different[0]!r} {table.named(role)}",
+            f"{table.source} has a single {role}, {different.tolist()[0]!r} {table.named(role)}",
             f"check the {role} column; recommending needs at least two users and two items",
         )
     numbers = (ids.rank("dense") - 1).to_numpy().astype(np.int32)
-    as_array = different.to_numpy() if different.dtype == pl.Int64 else np.array(different.to_list(), dtype=np.str_)
-    return as_array, numbers
+    return different, numbers
 
 
 def _duplicates(table: Table, order: NDArray[np.int64], cell: NDArray[np.int64]) -> UserError:

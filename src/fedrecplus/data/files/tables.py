@@ -280,6 +280,12 @@ def as_ids(ids: pl.Series) -> pl.Series:
     return whole if whole.null_count() == 0 and (whole.cast(pl.String) == ids).all() else ids
 
 
+def different_ids(ids: pl.Series) -> NDArray[Any]:
+    """The different ones of such ids, ascending."""
+    different = ids.unique().sort()
+    return different.to_numpy() if different.dtype == pl.Int64 else np.array(different.to_list(), dtype=np.str_)
+
+
 def _table(frame: pl.DataFrame, names: dict[str, str], source: str, kind: FileKind) -> Table:
     """Rows are numbered from 1, as lines are."""
     if frame.is_empty():

@@ -80,11 +80,8 @@ def of_clients(ratings: Ratings, first: int, last: int) -> Ratings:
         ratings,
         indptr=ratings.indptr[first : last + 1] - ratings.indptr[first],
         items=ratings.items[rows],
-        codes=ratings.codes[rows],
         client_ids=ratings.client_ids[first:last],
-        timestamps=None if ratings.timestamps is None else ratings.timestamps[rows],
-        order=None if ratings.order is None else ratings.order[rows],
-        folds=None if ratings.folds is None else ratings.folds[rows],
+        **ratings.said(rows),
     )
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.experiments.theory.gradients import GradientRows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

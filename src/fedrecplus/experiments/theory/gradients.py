@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.device import Decoys, Rows, merge
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, device_of, message_of
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import virtual_ratings
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config
 from fedrecplus.experiments.comparison import Table
 from fedrecplus.experiments.theory.constants import Constants, Look
@@ -17,7 +17,6 @@ from fedrecplus.parts.aggregation import update_variance
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import keys, normal, subkey
 
-Array = NDArray[np.float64]
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 DRAWS, SOME_CLIENTS = 2_000, 12
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.arrays import Array
 from fedrecplus.config import Config, dumps, load_config
 from fedrecplus.data import FileOptions, Ratings, concatenate, load, split
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, prepare, rounds
@@ -77,7 +77,6 @@ def states(engine: Engine, problem: Problem, looks: int = LOOKS) -> Iterator[Sim
     yield from (state for state, _ in rounds(engine, problem, start) if state.server.round in stops)
 
 
-Array = NDArray[np.float64]
 _BEFORE = [
     "All constants are estimates: the worst of the rounds that were looked at, not bounds for every x.",
     "x is the shared table V, with each client's U fixed; L is local, max ‖U_u‖² + λ along the path, since matrix "
