@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from fedrecplus.audit.attacks._presence import unexplained
 from fedrecplus.audit.attacks.knows_some import Settings
 from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, guesses, strongest_score
 from fedrecplus.config import assign, preset
@@ -33,6 +36,19 @@ def test_sums_say_more_of_whom_was_away(recorded) -> None:
         for settings in ((), ("cohort.dropout=0.1",))
     )
     assert churning["auc"] - churning["auc_control"] > fixed["auc"] - fixed["auc_control"] + 0.02
+
+
+def test_a_control_s_sums_are_explained_by_their_own_rows(recorded) -> None:
+    """What was kept of other sums is of other rows: an exchanged person may have been a row's only rater."""
+    transcript = recorded(*SECURE)[0].transcript
+    columns = transcript.config.model.choosing().columns
+    t = transcript.rounds_of(columns)[0]
+    unexplained(transcript, t, columns)
+    total = transcript.sums[t].total.copy()
+    total[np.argmax(transcript.public.popularity)] = 0.0
+    view = transcript.with_sums({t: replace(transcript.sums[t], total=total)})
+    afresh = replace(view, sums=view.sums)
+    np.testing.assert_array_equal(unexplained(view, t, columns)[0], unexplained(afresh, t, columns)[0])
 
 
 @pytest.mark.parametrize(("asked", "known"), [(5, 5), (20, 10), (0, 10)])

@@ -103,9 +103,8 @@ def unexplained(transcript: Transcript, t: int, columns: slice, before: int = 0)
     """
     total = transcript.sums[t].total[:, columns].astype(np.float64) / np.sqrt(raters_of(transcript))[:, None]
     summed = np.abs(total).max(axis=1) > 0.0
-    X, factor = transcript.once(
-        ("columns", "beside", t, columns.start, before), lambda: _explaining(transcript, t, columns, before, summed)
-    )
+    key = ("columns", "beside", t, columns.start, before, summed.tobytes())  # kept where other sums have the same rows
+    X, factor = transcript.once(key, lambda: _explaining(transcript, t, columns, before, summed))
     rest = total - X @ scipy.linalg.cho_solve(factor, X[summed].T @ total[summed])
     return np.where(summed[:, None], rest, 0.0), summed
 
