@@ -176,8 +176,7 @@ def test_a_cohort_of_one_is_an_upload(recorded) -> None:
         assert np.array_equal(guess.ratings[items], ratings)
 
 
-@pytest.mark.parametrize("learner", ["trees", "both"])
-@pytest.mark.parametrize("teachers", [20, 31])
+@pytest.mark.parametrize(("learner", "teachers"), [("trees", 20), ("both", 31)])
 def test_boosted_trees_learn_from_everybody_else_as_well(recorded, learner: str, teachers: int) -> None:
     """Of 30 who are attacked: by each other, or by the 30 who aren't."""
     found = score_with(recorded, "knows-others", learner=learner, teachers=teachers)

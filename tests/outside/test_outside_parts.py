@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, assign, dumps, loads
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.config import Config, assign, dumps, load_config, loads
 from fedrecplus.data import split
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
@@ -48,6 +50,18 @@ def test_one_file_is_trained_by_both_engines_and_read_back_only_if_allowed(kind:
     assert "allow" in error.value.remedy
     again = Recommender.load(tmp_path / "fast", allow=[rule])
     assert again.top_items(1, 3) == models[1].top_items(1, 3)
+
+
+def test_every_kind_is_chosen_and_set_by_the_command_line(tmp_path: Path) -> None:
+    """All of them in one training."""
+    chosen = [f"--set={kind}.rule=my_rules.my_{kind}" for kind in KINDS]
+    chosen += [f"--set={kind}.{OPTIONS[f'my_{kind}']}" for kind in KINDS] + ["--set=server.rounds=2"]
+    data = ["--dataset", "synthetic:clients=30,items=40,ratings_per_client=8"]
+    assert exit_code_of(["train", "--algorithm", "fedrec", *data, *chosen, "--out", str(tmp_path / "run")]) == 0
+    config = load_config(tmp_path / "run" / "config.toml")
+    assert [getattr(config, kind).rule for kind in KINDS] == [f"my_rules.my_{kind}" for kind in KINDS]
+    assert config.pseudo_items.settings.stride == 3
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["rmse"] > 0
 
 
 IMPORT = """from fedrecplus.parts.virtual_ratings import VirtualRatings

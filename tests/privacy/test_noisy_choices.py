@@ -1,4 +1,4 @@
-"""A table of choices under a budget: it starts from public features, and noise is told from what people chose."""
+"""Choices under a budget: a table that starts from public features, noise told from them, and lists by popularity."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus.config import assign, preset, with_budget
-from fedrecplus.engines import engine_of, prepare, rounds
+from fedrecplus.config import assign, change, preset, with_budget
+from fedrecplus.engines import engine_of, item_columns, prepare, rounds
 from fedrecplus.parts.model._noisy_choices import rows_of_features, without_noise
+from fedrecplus.parts.model.reconstruction import POPULARITY
 from fedrecplus.protocol import PublicItems, Sums
+from fedrecplus.training.evaluation import predictor_of
 from tests.audit.conftest import small_town
+from tests.small_data import small_ratings
 
 
 def items(content: np.ndarray) -> PublicItems:
@@ -76,3 +79,18 @@ def test_a_training_with_both_tables_under_a_budget_stays_finite(noise: str) -> 
     assert np.isfinite(state.server.V).all()
     lengths = np.sum(state.server.V[:, 4:] ** 2, axis=1)
     assert 0.0 < problem.public.popularity @ lengths / problem.public.popularity.sum() < 10.0
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_both_engines_add_noisy_popularity_to_the_predicted_rating(engine: str) -> None:
+    ratings = small_ratings(clients=16, items=30)
+    config = with_budget(preset("fedrec+secure"), 5.0, 1e-4, "central", ratings.clients)
+    weight = config.model.settings.popularity_weight
+    assert weight == pytest.approx(1.5 / config.model.settings.public_scale, abs=0.01)
+    config = change(change(config, "engine", engine), "precision", "float64")
+    problem, made = prepare(ratings, config), engine_of(config)
+    *_, (state, _) = rounds(made, problem)
+    found = predictor_of(made, problem, state, lists=True)
+    assert found.Z is not None
+    more = item_columns(problem, state.server.V)[:, POPULARITY] * weight
+    np.testing.assert_allclose(found.X @ found.Z[0], found.X @ found.W[0] + more, rtol=1e-9, atol=1e-9)

@@ -33,6 +33,9 @@ SECTIONS = {
 }
 
 
+MADE = {"command": "fedrecplus train x", "version": "0.0.9", "commit": None, "when": "2025-01-02T03:04:05"}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_inputs(tmp_path_factory.mktemp("paper"))
@@ -113,14 +116,7 @@ def test_numbers_of_studies_say_command_version_commit_seed_and_time(report: str
 
 def test_every_run_keeps_its_own_origin_whatever_checkout_the_page_is_made_from() -> None:
     run = {"algorithm": "fedmf", "dataset": "d", "fold": 0, "seed": 3}
-    made = {
-        "command": "fedrecplus train x",
-        "version": "0.0.9",
-        "commit": None,
-        "seed": 3,
-        "when": "2025-01-02T03:04:05",
-    }
-    shown = made_of_runs([{**run, "made": made}, {**run, "fold": 1, "made": {**made, "commit": "abc"}}, run])
+    shown = made_of_runs([{**run, "made": MADE}, {**run, "fold": 1, "made": {**MADE, "commit": "abc"}}, run])
     assert shown.count("<dl>") == 3
     assert "fedrecplus 0.0.9" in shown
     assert "did not run from a git checkout" in shown
@@ -130,9 +126,8 @@ def test_every_run_keeps_its_own_origin_whatever_checkout_the_page_is_made_from(
 
 
 def test_a_resumed_run_shows_both_commands() -> None:
-    made = {"command": "fedrecplus train x", "version": "1", "commit": "abc", "when": "2025-01-02T03:04:05"}
-    later = {**made, "command": "fedrecplus train --resume", "commit": "def", "seconds": 2.0}
-    run = {"algorithm": "fedmf", "dataset": "d", "fold": None, "seed": 0, "made": {**made, "resumed": later}}
+    later = {**MADE, "command": "fedrecplus train --resume", "commit": "def", "seconds": 2.0}
+    run = {"algorithm": "fedmf", "dataset": "d", "fold": None, "seed": 0, "made": {**MADE, "resumed": later}}
     shown = made_of_runs([run])
     assert "train x" in shown
     assert "train --resume" in shown

@@ -1,10 +1,11 @@
-"""What was a setting once and is a constant now: configs of that time load, unless they had another value."""
+"""What was a setting once: a constant is taken if it has its value, and an old name is answered with the new one."""
 
 from __future__ import annotations
 
 import pytest
 
-from fedrecplus.config import describe, loads, preset
+from fedrecplus.config import Config, assign, change, describe, loads, preset
+from fedrecplus.config.change import _RENAMED
 from fedrecplus.errors import UserError
 from fedrecplus.settings import constants_of
 
@@ -34,3 +35,25 @@ def test_a_constant_is_no_setting() -> None:
     constants = constants_of(type(settings))
     assert constants["unobserved_weight"] == settings.unobserved_weight == 0.25
     assert not constants.keys() & {setting.name for _, _, setting in describe("joint")}
+
+
+NEEDED = ["pseudo_items.rule=random", "channel.rule=denoising"]
+
+
+@pytest.mark.parametrize("old", _RENAMED)
+def test_the_new_name_is_said_and_can_be_set(old: str) -> None:
+    with pytest.raises(UserError, match=r"before 0\.2") as error:
+        change(Config(), old, "1")
+    new = error.value.remedy.removeprefix("write ").split(", ")[0].split(" and ")[0]
+    start = assign(Config(), [*NEEDED, "server_optimizer.rule=momentum"])
+    path, _, value = new.partition("=")
+    if value or path.endswith(".rule"):
+        assign(start, [f"{path}={value}"] if value else [])
+    else:
+        with pytest.raises(UserError, match=f"{path} = 'no such value'"):
+            change(start, path, "no such value")
+
+
+def test_it_is_said_of_files_too() -> None:
+    with pytest.raises(UserError, match=r"pseudo_items\.pad is a setting of fedrecplus before 0\.2"):
+        loads('[pseudo_items]\nrule = "random"\npad = true')
