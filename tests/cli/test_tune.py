@@ -67,20 +67,20 @@ def test_bad_input_is_said_and_nothing_is_written(case: str, here: Path, capsys:
 
 def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
     unpruned = ["--set", "evaluation.every=6"]  # importances come of complete trials
-    asked = [*SHORT, *unpruned, *SEARCH, *ALONE, "--trials", "20", "--out", "won.toml", "--json", "found.json"]
+    asked = [*SHORT, *unpruned, *SEARCH, *ALONE, "--trials", "11", "--out", "won.toml", "--json", "found.json"]
     assert exit_code_of(asked) == 0
     told = capsys.readouterr()
     found = json.loads(Path("found.json").read_text())
     winner = load_config("won.toml")
     assert to_tables(winner) == found["config"]
     assert winner.model.settings.noise == found["best"]["settings"]["model.noise"]
-    assert len(found["trials"]) == 20
+    assert len(found["trials"]) == 11
     assert (found["datasets"], found["fold"], found["share"], found["cut_seeds"]) == (["ratings.csv"], 0, 0.1, [0])
     assert found["search"] == [SEARCH[1], SEARCH[3]]
     assert f"{found['best']['value']:.4f}" in told.out
     assert "importance" in told.out
     assert "won.db" in told.out
-    assert told.err.count("best") == 20
+    assert told.err.count("best") == 11
     assert exit_code_of(["compare", "--dataset", "ratings.csv", "--algorithm", "fedmf,won.toml", "--folds", "2"]) == 0
     assert "won " in capsys.readouterr().out
     assert exit_code_of(["train", "--dataset", "ratings.csv", "--algorithm", "won.toml", "--out", "run"]) == 0
@@ -122,11 +122,11 @@ def test_several_data_sets_each_have_a_row(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_killed_study_goes_on_to_the_same_winner(here: Path) -> None:
-    command = [*SHORT, *SEARCH, *ALONE, "--trials", "9"]
+    command = [*SHORT, *SEARCH, *ALONE, "--trials", "6"]
     assert exit_code_of([*command, "--out", "whole.toml", "--json", "whole.json"]) == 0
-    assert len(kill_after(3, *command, "--out", "parts.toml")) == 3
+    assert len(kill_after(2, *command, "--out", "parts.toml")) == 2
     assert load_config("parts.toml")
-    assert len(kill_after(4, *command, "--out", "parts.toml")) == 1
+    assert len(kill_after(3, *command, "--out", "parts.toml")) == 1
     assert exit_code_of([*command, "--out", "parts.toml", "--json", "parts.json"]) == 0
     assert Path("whole.toml").read_bytes() == Path("parts.toml").read_bytes()
     assert trials_of("whole.json") == trials_of("parts.json")
