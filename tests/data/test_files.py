@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,30 +182,6 @@ def test_what_is_written_is_what_is_read(write: Write, cells: dict[tuple[str, st
         frame.write_csv(file, separator="," if shape == "csv" else "\t")
     ratings = load(write(file.getvalue()), options=FileOptions(scale="1:5:1"))
     assert {(str(user), str(item)): rating for user, item, rating in triples(ratings)} == cells
-
-
-@pytest.mark.whole
-def test_half_a_million_lines_are_not_read_one_by_one(write: Write) -> None:
-    """Beside a loop that does nothing but take the lines apart, in processor time: a busy machine slows down both."""
-    text = "".join(f"{row // 160}::{row * 7 % 3607}::{row % 5 + 1}::978300760\n" for row in range(480_000))
-    path = write(gzip.compress(text.encode(), 1), "r.dat.gz")
-
-    def one_by_one() -> int:
-        with gzip.open(path, "rt") as lines:
-            parts = (line.split("::") for line in lines)
-            return len([(int(user), int(item), float(rating)) for user, item, rating, _ in parts])
-
-    assert shortest(lambda: len(load(path))) < 1.5 * shortest(one_by_one)
-
-
-def shortest(call: Callable[[], int]) -> float:
-    """Seconds of processor time, the best of three."""
-    times = []
-    for _ in range(3):
-        started = time.process_time()
-        assert call() == 480_000
-        times.append(time.process_time() - started)
-    return min(times)
 
 
 @pytest.mark.parametrize(

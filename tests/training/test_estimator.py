@@ -255,14 +255,6 @@ def test_scikit_learn_validates_it() -> None:
     assert named == pytest.approx(scores)
 
 
-def test_scikit_learn_validates_it_on_a_pandas_frame() -> None:
-    selection = pytest.importorskip("sklearn.model_selection")
-    frame = RATINGS.to_frame("pandas")
-    scores = selection.cross_val_score(short(scale="1:5:1"), frame[["user", "item"]], frame["rating"], cv=3)
-    assert len(scores) == 3
-    assert np.isfinite(scores).all()
-
-
 def test_scikit_learn_searches_its_settings() -> None:
     selection = pytest.importorskip("sklearn.model_selection")
     grid = {"model__factors": [2, 4], "server__rounds": [1, 3]}
