@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, change, preset
+from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.node import NodeHome, read_public_key
 from fedrecplus.deploy.operate.homes import ServerHome
@@ -24,6 +24,7 @@ from fedrecplus.deploy.operate.serving import serving_processes
 from fedrecplus.deploy.server import Deployment, StoredRun, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
+from tests.deploy.in_process import small_config
 from tests.waiting import GIVE_UP, wait_until
 
 LEASE = 3.0
@@ -32,15 +33,7 @@ LEASE = 3.0
 
 def exact(name: str = "fedrec+private", rounds: int = 5) -> Config:
     """Settings under which a deployed round equals a simulated one bit for bit."""
-    config = preset(name)
-    for path, value in {
-        "engine": "reference",
-        "precision": "float64",
-        "model.factors": 4,
-        "server.rounds": rounds,
-    }.items():
-        config = change(config, path, value)
-    return config
+    return small_config(name, rounds, engine="reference", precision="float64")
 
 
 def before_all(folder: Path) -> str:

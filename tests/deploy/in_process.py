@@ -15,14 +15,14 @@ from sqlalchemy import select, update
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy import server
-from fedrecplus.deploy.device import CHANNELS, Policy, Store, answer, save_policy
+from fedrecplus.deploy.device import CHANNELS, Policy, Store, agree, answer, save_policy
 from fedrecplus.deploy.device.missed import Past
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import CoordinatedRun, Database, Deployment, Lease, Link, StoredRun, export, run_of
 from fedrecplus.deploy.server.schema import objects, runs
 from fedrecplus.deploy.server.task_log import entries_of
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Task
 from tests.waiting import GIVE_UP
 
 MODEL = "00c0ffee"
@@ -113,6 +113,14 @@ def serve(link: Link, run: Path) -> None:
     finally:
         export(kept, run)
         kept.database.close()
+
+
+def consent(store: Path, task: Task, **demands: Any) -> None:
+    """The owner's word that the device takes part in a task, with these demands and otherwise the default ones."""
+    with Store.open(store) as opened:
+        agree(opened, task)
+        with opened.changing():
+            save_policy(opened, Policy(**demands))
 
 
 def allow_clear(store: Path, **demands: Any) -> None:

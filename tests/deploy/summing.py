@@ -36,7 +36,26 @@ def secure_config(name: str = "fedmf", rounds: int = 2, **settings: Any) -> Conf
     return small_config(name, rounds, **{"engine": "reference", "precision": "float64", **sums, **settings})
 
 
-def losing(stage: str, *nodes: int, rounds: Collection[int] = (0,)) -> Callable[[int, Packet], Packet | Refusal]:
+Nodes = Collection[int]
+Tamper = Callable[[int, Packet], Packet | Refusal]
+
+
+class Killed(BaseException):
+    """The server's app was killed."""
+
+
+def dying(stage: str | None, node: int, number: int, tamper: Tamper = lambda _, packet: packet) -> Tamper:
+    """A link on which the server is killed when a node's reply of a stage comes, in one round."""
+
+    def die(sender: int, packet: Packet) -> Packet | Refusal:
+        if (packet.facts.get("stage"), sender, packet.facts["round"]) == (stage, node, number):
+            raise Killed
+        return tamper(sender, packet)
+
+    return die
+
+
+def losing(stage: str, *nodes: int, rounds: Collection[int] = (0,)) -> Tamper:
     """A link on which some nodes' replies of a stage are lost, in some rounds."""
 
     def tamper(node: int, packet: Packet) -> Packet | Refusal:
@@ -44,10 +63,6 @@ def losing(stage: str, *nodes: int, rounds: Collection[int] = (0,)) -> Callable[
         return Refusal("lost", blame=False) if gone else packet
 
     return tamper
-
-
-Nodes = Collection[int]
-Tamper = Callable[[int, Packet], Packet | Refusal]
 
 
 def expected(
@@ -108,10 +123,6 @@ def model(folder: Path) -> np.ndarray[Any, Any]:
 def message(packet: Packet) -> bytes:
     """The protocol's message in a packet."""
     return packet.arrays["message"].tobytes()
-
-
-class Killed(BaseException):
-    """The server's app was killed."""
 
 
 def advert_request(folder: Path, session: bytes = b"s" * 16, **settings: object) -> Packet:

@@ -13,7 +13,7 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy, sums as device_sums
+from fedrecplus.deploy.device import Store, answer, sums as device_sums
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
@@ -35,8 +35,8 @@ from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.engines.state import remember
 from fedrecplus.parts.channel import RingVector, add_all, decode, encode, expected_in, joined
 from fedrecplus.rounds import client_round, server_round
-from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, stored
-from tests.deploy.summing import Killed, losing, model, secure_config
+from tests.deploy.in_process import MODEL, InProcessLink, consent, prepared, serve, stored
+from tests.deploy.summing import Killed, dying, losing, model, secure_config
 from tests.small_data import small_ratings
 
 NODES, GROUPS = 15, 5
@@ -82,10 +82,7 @@ def agreed(folder: Path, config: Config, task: str = "") -> list[NodeHome]:
     """Nodes whose owners agreed to the task, and that make the server's step themselves."""
     homes = prepared(folder, RATINGS, config, nodes=NODES, task=task)
     for home in homes:
-        with Store.open(home.store) as store:
-            agree(store, Task.parse(stored(folder / "run").deployment.task))
-            with store.changing():
-                save_policy(store, Policy(demonstration=True, bare=True))
+        consent(home.store, Task.parse(stored(folder / "run").deployment.task), demonstration=True, bare=True)
     return homes
 
 
@@ -147,15 +144,10 @@ def test_whoever_deals_garbage_ends_the_sum_of_its_own_group_and_is_blamed(tmp_p
 
 
 def test_a_server_that_died_while_groups_were_unmasked_goes_on_to_the_same_model(tmp_path: Path) -> None:
-    def die(node: int, packet: Packet) -> Packet:
-        if packet.facts["stage"] == "reveal" and node == 3 and packet.facts["round"] == 1:
-            raise Killed
-        return packet
-
     config = grouped()
     homes = agreed(tmp_path, config)
     with pytest.raises(Killed):
-        serve(InProcessLink(homes, die), tmp_path / "run")
+        serve(InProcessLink(homes, dying("reveal", 3, 1)), tmp_path / "run")
     again = InProcessLink(homes)
     serve(again, tmp_path / "run")
     assert {packet.facts["stage"] for _, packet in again.asked} == {"reveal"}

@@ -32,7 +32,7 @@ from fedrecplus.parts.privacy import CLIPPED_SHARE, seeded_words
 from fedrecplus.rounds import start_server
 from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from tests.deploy.in_process import InProcessLink, change_terms, serve, stored
-from tests.deploy.summing import NODES, Killed, NoiseWords, expected, losing, model
+from tests.deploy.summing import NODES, Killed, NoiseWords, dying, expected, losing, model
 from tests.deploy.test_budget import RATINGS, begun, budget_config
 
 ALL = range(1, NODES + 1)
@@ -91,11 +91,6 @@ def test_what_a_round_costs_is_noted_before_anybody_can_unmask_it(
     homes = begun(tmp_path, noisy_config())
     seen = list[int]()
 
-    def die(node: int, packet: Packet) -> Packet:
-        if packet.facts.get("stage") == stage and packet.facts["round"] == 0 and node == 1:
-            raise Killed
-        return packet
-
     def unwritten(*_: Any) -> Any:
         seen.append(len(stored(tmp_path / "run").book.lines()))
         raise Killed
@@ -103,7 +98,7 @@ def test_what_a_round_costs_is_noted_before_anybody_can_unmask_it(
     if stage == "pending":
         monkeypatch.setattr(secure_sums.SecureRound, "finish", unwritten)
     with pytest.raises(Killed):
-        serve(InProcessLink(homes, die), tmp_path / "run")
+        serve(InProcessLink(homes, dying(stage, 1, 0)), tmp_path / "run")
     monkeypatch.undo()
     noted = privacy_lines(tmp_path / "run" / LEDGER)
     assert len(noted) == (0 if stage == "mask" else 1), "before the first share of a secret is asked for, not earlier"

@@ -17,7 +17,6 @@ from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire import (
     Packet,
-    Refusal,
     Stage,
     encode_stage,
 )
@@ -27,7 +26,7 @@ from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.stages import reveal
 from tests.deploy.in_process import MODEL, InProcessLink, change_terms, prepared, serve
 from tests.deploy.replay import simulated
-from tests.deploy.summing import NODES, Killed, advert_request, expected, losing, message, model, secure_config
+from tests.deploy.summing import NODES, Killed, advert_request, dying, expected, losing, message, model, secure_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=16, items=30)
@@ -65,16 +64,9 @@ def test_with_pins_a_node_may_drop_out_and_the_server_may_die_at_any_stage(stage
     """More than two thirds of the neighbours must stay: four of five nodes are enough, three of four are not."""
     ratings = small_ratings(clients=20, items=30)
     homes = pinned(tmp_path, 2, ratings, nodes=5)
-    link, config, lose = InProcessLink(homes), secure_config(), losing(stage, 2)
-
-    def die(node: int, packet: Packet) -> Packet | Refusal:
-        if packet.facts.get("stage") == stage and node == 3 and packet.facts["round"] == 1:
-            raise Killed
-        return lose(node, packet)
-
-    link.tamper = die
+    config = secure_config()
     with pytest.raises(Killed):
-        serve(link, tmp_path / "run")
+        serve(InProcessLink(homes, dying(stage, 3, 1, losing(stage, 2))), tmp_path / "run")
     serve(InProcessLink(homes), tmp_path / "run")
     everybody, others = range(1, 6), (1, 3, 4, 5)
     advertised = [everybody if stage != "advertise" else others, everybody]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, change
+from fedrecplus.config import Config
 from tests.deploy.browsers import DevicePage, cluster_of, demonstration
-from tests.deploy.cluster import Cluster, before_all, exact
+from tests.deploy.cluster import Cluster, before_all
+from tests.deploy.summing import secure_config
 from tests.deploy.test_grouped_sums import expected, in_groups
 from tests.small_data import small_ratings
 
@@ -34,11 +35,7 @@ if any(part.endswith("node{place}") or "/node{place}/" in part for part in sys.o
 
 
 def grouped(rounds: int) -> Config:
-    config = exact("fedmf", rounds)
-    for name, value in {"rule": "secure", "cryptography": "computed", "least_cohort": 3, "demonstration": True,
-                        "groups": GROUPS, "fewest_contributors": 1}.items():  # fmt: skip
-        config = change(config, f"channel.{name}", value)
-    return config
+    return secure_config(rounds=rounds, channel__groups=GROUPS, channel__fewest_contributors=1)
 
 
 def by_place(cluster: Cluster) -> list[dict[str, Any]]:

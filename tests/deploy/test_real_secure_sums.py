@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, change
+from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.wire import ItemCatalogue, Packet
 from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from fedrecplus.training.run_folder import RunFolder
-from tests.deploy.cluster import Cluster, before_all, exact
+from tests.deploy.cluster import Cluster, before_all
 from tests.deploy.replay import simulated
-from tests.deploy.summing import expected
+from tests.deploy.summing import expected, secure_config
 from tests.deploy.test_real_privacy import TAP, Needles
 from tests.small_data import small_ratings
 
@@ -28,20 +28,13 @@ DEADLINE = 10.0
 ALL = list(range(1, NODES + 1))
 
 
-def secure(rounds: int) -> Config:
-    config = exact("fedmf", rounds)
-    for name, value in (("rule", "secure"), ("cryptography", "computed"), ("least_cohort", 3), ("demonstration", True)):
-        config = change(config, f"channel.{name}", value)
-    return config
-
-
 def nodes_of(cluster: Cluster) -> dict[str, int]:
     """Each node's number → its place."""
     return {str(node["number"]): 1 + int(node["name"][4:]) for node in cluster.server.roster.everybody()}
 
 
 def test_nodes_may_die_at_each_stage_and_the_model_is_the_sum_of_those_who_stayed(tmp_path: Path) -> None:
-    config = secure(rounds=3)
+    config = secure_config(rounds=3)
     with Cluster(tmp_path, RATINGS, config, NODES, deadline=DEADLINE) as cluster:
         cluster.start_nodes()
         cluster.wait_for_nodes()
@@ -75,7 +68,7 @@ def test_a_server_killed_while_a_sum_is_made_or_unmasked_ends_with_the_same_mode
     tmp_path: Path,
 ) -> None:
     """Every byte that nodes send is written down before encryption; no row of an upload is in it, or on a disk."""
-    config, ratings = secure(rounds=2), small_ratings(clients=16, items=30, scale=Scale(1.0, 5.0, 0.0001))
+    config, ratings = secure_config(rounds=2), small_ratings(clients=16, items=30, scale=Scale(1.0, 5.0, 0.0001))
     rated = Needles([ratings.of(client)[1] for client in range(ratings.clients)], decimals=4)
     for name in ("tap", "captured"):
         (tmp_path / name).mkdir()
@@ -114,7 +107,7 @@ def test_a_server_killed_while_a_sum_is_made_or_unmasked_ends_with_the_same_mode
 
 def test_noise_of_the_nodes_survives_a_killed_server_and_what_it_cost_is_in_the_ledger(tmp_path: Path) -> None:
     """Killed while a sum is unmasked: it is finished as it was, and its release is counted, once or twice."""
-    config, catalogue = secure(rounds=2), ItemCatalogue.published(RATINGS)
+    config, catalogue = secure_config(rounds=2), ItemCatalogue.published(RATINGS)
     for name, value in {
         "aggregation.rule": "uniform", "statistics.source": "public", "privacy.rule": "distributed",
         "privacy.epsilon": 8.0, "privacy.delta": 1e-3, "privacy.honest": 0.7,

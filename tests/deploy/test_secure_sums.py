@@ -26,7 +26,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.messages import Advertisement
 from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, small_config, stored
 from tests.deploy.replay import simulated
-from tests.deploy.summing import NODES, Killed, advert_request, expected, losing, message, model, secure_config
+from tests.deploy.summing import NODES, Killed, advert_request, dying, expected, losing, message, model, secure_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=16, items=30)
@@ -123,14 +123,7 @@ def test_patience_ends_with_the_reason_and_the_sum_can_be_finished_later(tmp_pat
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_server_that_died_goes_on_to_the_same_model(stage: str, tmp_path: Path) -> None:
     config = secure_config()
-    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES))
-
-    def die(node: int, packet: Packet) -> Packet:
-        if packet.facts.get("stage") == stage and node == 3 and packet.facts["round"] == 1:
-            raise Killed
-        return packet
-
-    link.tamper = die
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES), dying(stage, 3, 1))
     with pytest.raises(Killed):
         serve(link, tmp_path / "run")
     again = InProcessLink(link.homes)

@@ -21,7 +21,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.in_process import InProcessLink, database_of, go_on, prepared, serve, small_config, stored
 from tests.deploy.replay import replayed, simulated
-from tests.deploy.summing import Killed, model
+from tests.deploy.summing import Killed, dying, model
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings()
@@ -122,14 +122,7 @@ def test_a_lost_message_is_a_dropout_and_no_offence(tmp_path: Path) -> None:
 
 
 def test_a_server_that_died_goes_on_to_the_same_model(tmp_path: Path) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG))
-
-    def die(node: int, packet: Packet) -> Packet:
-        if node == 2 and packet.facts["round"] == 1:
-            raise Killed
-        return packet
-
-    link.tamper = die
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG), dying(None, 2, 1))
     with pytest.raises(Killed):
         serve(link, tmp_path / "run")
     serve(InProcessLink(link.homes), tmp_path / "run")

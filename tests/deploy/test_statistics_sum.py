@@ -16,7 +16,6 @@ from fedrecplus.deploy.wire import (
     ITEMS,
     STATISTICS_ROUND,
     ItemCatalogue,
-    Packet,
     deployed_budget,
     encode_request,
     sum_terms,
@@ -28,7 +27,7 @@ from fedrecplus.parts.privacy import contribution, seeded_words
 from fedrecplus.protocol import PublicItems, Upload
 from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from tests.deploy.in_process import MODEL, InProcessLink, serve
-from tests.deploy.summing import NODES, Killed, NoiseWords, expected, model, secure_config
+from tests.deploy.summing import NODES, Killed, NoiseWords, dying, expected, model, secure_config
 from tests.deploy.test_budget import RATINGS, begun, budget_config
 
 ALL = range(1, NODES + 1)
@@ -131,12 +130,7 @@ def test_a_server_that_died_during_it_goes_on_and_the_model_is_the_same(stage: s
     config = statistics_config("distributed")
     homes = begun(tmp_path, config)
 
-    def die(node: int, packet: Packet) -> Packet:
-        if packet.facts.get("stage") == stage and node == 3 and packet.facts["round"] == STATISTICS_ROUND:
-            raise Killed
-        return packet
-
-    words = NoiseWords(homes, die)
+    words = NoiseWords(homes, dying(stage, 3, STATISTICS_ROUND))
     with pytest.raises(Killed):
         serve(InProcessLink(homes, words), tmp_path / "run")
     words.tamper = lambda _, packet: packet

@@ -13,7 +13,7 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, preset, with_channel
 from fedrecplus.deploy.device import Policy, Store, agree, answer, known_tasks, save_policy
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Task, encode_request
-from tests.deploy.in_process import MODEL, prepared
+from tests.deploy.in_process import MODEL, consent, prepared
 from tests.deploy.summing import secure_config
 from tests.hostile.lying_server import LyingServer, willing
 from tests.small_data import small_ratings
@@ -48,10 +48,7 @@ class AskingServer(LyingServer):
 def server(tmp_path: Path) -> AskingServer:
     server = AskingServer(prepared(tmp_path, RATINGS, AGREED, NODES), RATINGS)
     for node in EVERYBODY:
-        with Store.open(server.store(node)) as store:
-            agree(store, TASK)
-            with store.changing():
-                save_policy(store, Policy(demonstration=True))
+        consent(server.store(node), TASK, demonstration=True)
     return server
 
 

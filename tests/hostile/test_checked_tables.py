@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
+from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.node import Node, NodeHome, ServerConnection
 from fedrecplus.deploy.wire import (
     ItemCatalogue,
@@ -24,7 +24,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.deploy.wire.questions import WorkItem
 from fedrecplus.protocol import Sums
-from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, stored
+from tests.deploy.in_process import MODEL, InProcessLink, consent, prepared, serve, stored
 from tests.deploy.summing import secure_config
 from tests.small_data import small_ratings
 
@@ -37,10 +37,7 @@ def agreed(folder: Path, config: Config, nodes: int = 3, *, logged: bool = True,
     task = "" if logged else Task.of(MODEL, config, ItemCatalogue.of(RATINGS)).text
     homes = prepared(folder, RATINGS, config, nodes, task=task, rounds=rounds)
     for home in homes:
-        with Store.open(home.store) as store:
-            agree(store, Task.parse(stored(folder / "run").deployment.task))
-            with store.changing():
-                save_policy(store, Policy(demonstration=True, bare=True))
+        consent(home.store, Task.parse(stored(folder / "run").deployment.task), demonstration=True, bare=True)
     return homes
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
+from fedrecplus.deploy.device import Store, agree, answer
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.wire import ItemCatalogue, Task, encode_request, grown_state
-from tests.deploy.in_process import MODEL, prepared
+from tests.deploy.in_process import MODEL, consent, prepared
 from tests.deploy.summing import secure_config
 from tests.hostile.lying_server import LyingServer, willing
 from tests.small_data import small_ratings
@@ -52,10 +52,7 @@ class GrowingServer(LyingServer):
 def server(tmp_path: Path) -> GrowingServer:
     server = GrowingServer(prepared(tmp_path, RATINGS, CONFIG, len(EVERYBODY)), RATINGS)
     for node in EVERYBODY:
-        with Store.open(server.store(node)) as store:
-            agree(store, TASK)
-            with store.changing():
-                save_policy(store, Policy(demonstration=True))
+        consent(server.store(node), TASK, demonstration=True)
     return server
 
 
