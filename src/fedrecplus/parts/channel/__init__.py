@@ -13,6 +13,8 @@ from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._groups import Grouping as Grouping, cohort_bytes as cohort_bytes, joined as joined
 from fedrecplus.parts.channel._ring import (
+    BITS,
+    WEIGHT_BITS,
     Encoding as Encoding,
     RingLayout as RingLayout,
     RingVector as RingVector,
@@ -23,25 +25,23 @@ from fedrecplus.parts.channel._ring import (
     encoding_of as encoding_of,
     from_bytes as from_bytes,
     is_clipped as is_clipped,
+    of_both_signs,
     of_steps as of_steps,
     zeros as zeros,
 )
 from fedrecplus.parts.channel._summing import (
     RingSettings as RingSettings,
-    check_ring,
     encoding_for as encoding_for,
     expected_in as expected_in,
     layout_of as layout_of,
     least_persons as least_persons,
     mark as mark,
     never_summed as never_summed,
-    rounding_deviation,
-    rounding_error,
     rounding_keys as rounding_keys,
     rounding_norm as rounding_norm,
     senders_of as senders_of,
+    spanned,
     too_few as too_few,
-    visible,
     warn_of_clipping as warn_of_clipping,
     without_marks as without_marks,
 )
@@ -153,8 +153,21 @@ class RingChannel(SummingChannel[R]):
     """A channel that adds integers up in a ring."""
 
     def check_with(self, config: Any) -> None:
-        """Refuse what can't be summed in a ring."""
-        check_ring(config)
+        """Refuse rings that there are not, and vectors that don't fit a model which uploads rows of all items."""
+        if self.settings.bits not in BITS:
+            problem = f"channel.bits = {self.settings.bits}: there is no such ring"
+            raise UserError(problem, "set channel.bits to 16 or 32")
+        if config.model.ALL_ITEMS and self.settings.rows != "whole":
+            raise UserError(
+                f"channel.rows={self.settings.rows} with model.rule={config.model.rule}, which uploads rows of all "
+                "items: there are no rows to leave out",
+                "set channel.rows=whole and channel.weights=sent",
+            )
+        if config.model.ALL_ITEMS and self.settings.weights == "public":
+            raise UserError(
+                f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
+                "set channel.weights=sent",
+            )
 
     def exchange(
         self, devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int
@@ -169,7 +182,8 @@ class RingChannel(SummingChannel[R]):
 
     def visible_rows(self, items: Items, item_count: int) -> Items:
         """All rows that a client's vector is seen to span; none of a whole table."""
-        return visible(items, item_count, self.settings)
+        rows = layout_of((item_count, 0), 0, self.settings).rows_for(items)
+        return items[:0] if rows is None else rows
 
     @property
     def least_cohort(self) -> int:
@@ -181,13 +195,26 @@ class RingChannel(SummingChannel[R]):
         """Of the ring."""
         return self.settings.bits
 
+    @property
+    def computed(self) -> str | None:
+        """As the settings say."""
+        return self.settings.cryptography
+
     def rounding_error(self, uploads: Sequence[Upload], message: Broadcast) -> Array:
         """Half a step, or one, per client that contributes to a row."""
-        return rounding_error(uploads, message, self.settings)
+        encoding = spanned(uploads, message, self.settings)[1]
+        items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
+        return encoding.rounding_error(np.bincount(items, minlength=len(message.V)))
 
     def rounding_deviation(self, clients: int) -> float:
-        """Standard deviation of one number's rounding, in a row that so many clients may contribute to."""
-        return rounding_deviation(clients, self.settings)
+        """Standard deviation of one number's rounding, in a row that so many clients may contribute to.
+
+        Of a step Δ it is Δ/√12 to the nearest, and Δ/√6 on average by chance.
+        """
+        by_chance = self.bits < WEIGHT_BITS
+        room = np.full(1, max(clients, 1))
+        levels = (2 ** (self.bits - 1) - 1) // int((of_both_signs(room) if by_chance else room)[0])
+        return float(self.settings.bound / max(levels, 1) / np.sqrt(6.0 if by_chance else 12.0))
 
     def rounding_norm(self, numbers: int, statistic: int, clients: int) -> float:
         """Of numbers that are rounded to the nearest step."""

@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from fedrecplus.arrays import Array, Items
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._ring import (
-    BITS,
     WEIGHT_BITS,
     Encoding,
     RingLayout,
@@ -59,30 +58,14 @@ class RingSettings(Settings):
         int, number(1, 10**6, "rows with fewer expected in the cohort, by public counts, are zeroed before masking")
     ] = 6
     least_cohort: Annotated[int, number(2, 10**6, "no sum of fewer clients than this")] = 10
+    cryptography: Annotated[
+        Literal["skipped", "computed"],
+        text("simulation: compute masks, shares or ciphertexts, or the same sums without; seconds need them computed"),
+    ] = "skipped"
 
     def counts_raters(self, *, all_items: bool) -> bool:
         """Whether Σw of a row says how many in the sum rated it; not where everybody uploads rows of all items."""
         return not all_items and (self.weights == "sent" or self.rows != "whole")
-
-
-def check_ring(config: Any) -> None:
-    """Refuse rings that there are not, and vectors that don't fit a model which uploads rows of all items."""
-    settings: RingSettings = config.channel.settings
-    if settings.bits not in BITS:
-        raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
-    if not config.model.ALL_ITEMS:
-        return
-    if settings.rows != "whole":
-        raise UserError(
-            f"channel.rows={settings.rows} with model.rule={config.model.rule}, which uploads rows of all items: there "
-            "are no rows to leave out",
-            "set channel.rows=whole and channel.weights=sent",
-        )
-    if settings.weights == "public":
-        raise UserError(
-            f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
-            "set channel.weights=sent",
-        )
 
 
 def layout_of(shape: tuple[int, ...], statistic_size: int, settings: RingSettings) -> RingLayout:
@@ -176,15 +159,6 @@ def rounding_keys(clients: Sequence[int], round_number: int, seed: int) -> dict[
     return dict(zip(clients, of_all.tolist(), strict=True))
 
 
-def rounding_error(uploads: Sequence[Upload], message: Broadcast, settings: RingSettings) -> Array:
-    """The most that rounding can move each row's sums by: half a step, or one, per client that contributes to it."""
-    layout = layout_of(message.V.shape, len(uploads[0].statistic) if uploads else 0, settings)
-    senders = senders_of((layout.rows_for(upload.items) for upload in uploads), layout)
-    encoding = encoding_for(layout, message.public, len(uploads), settings, senders)
-    items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
-    return encoding.rounding_error(np.bincount(items, minlength=layout.items))
-
-
 def rounding_norm(moves: int, statistic: int, clients: int, settings: RingSettings) -> float:
     """The most that rounding to the nearest step can add to the L2 norm of one client's changes and statistic.
 
@@ -198,17 +172,6 @@ def rounding_norm(moves: int, statistic: int, clients: int, settings: RingSettin
     )
     squares = moves * step**2 + statistic * of_statistic**2
     return 0.5 * float(np.sqrt(squares))
-
-
-def rounding_deviation(clients: int, settings: RingSettings) -> float:
-    """Standard deviation of one number's rounding, in a row that so many clients may contribute to.
-
-    Of a step Δ it is Δ/√12 to the nearest, and Δ/√6 on average by chance.
-    """
-    by_chance = settings.bits < WEIGHT_BITS
-    room = np.full(1, max(clients, 1))
-    levels = (2 ** (settings.bits - 1) - 1) // int((of_both_signs(room) if by_chance else room)[0])
-    return float(settings.bound / max(levels, 1) / np.sqrt(6.0 if by_chance else 12.0))
 
 
 def mark(devices: Mapping[int, Device], uploads: Mapping[int, Upload]) -> dict[int, Upload]:
@@ -227,7 +190,7 @@ def mark(devices: Mapping[int, Device], uploads: Mapping[int, Upload]) -> dict[i
 def encoded(
     uploads: Sequence[Upload], message: Broadcast, settings: RingSettings, seed: int
 ) -> tuple[dict[int, RingVector], Encoding]:
-    """Everybody's integers, and the round's encoding, which is made of public figures.
+    """Everybody's integers, and the round's encoding.
 
     Fewer than the least cohort are no sum. Rows of fake marks (count 0) are zero.
     """
@@ -236,11 +199,17 @@ def encoded(
             f"round {message.round}: {len(uploads)} clients are no sum, channel.least_cohort = {settings.least_cohort}",
             "ask more clients (cohort.fraction, cohort.dropout)",
         )
+    rows, encoding = spanned(uploads, message, settings)
+    return vectors_of(uploads, rows, encoding, message.round, seed), encoding
+
+
+def spanned(
+    uploads: Sequence[Upload], message: Broadcast, settings: RingSettings
+) -> tuple[dict[int, Items | None], Encoding]:
+    """The rows that each client's vector spans, and the round's encoding, which is made of public figures."""
     layout = layout_of(message.V.shape, len(uploads[0].statistic) if uploads else 0, settings)
     rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
-    senders = senders_of(rows.values(), layout)
-    encoding = encoding_for(layout, message.public, len(uploads), settings, senders)
-    return vectors_of(uploads, rows, encoding, message.round, seed), encoding
+    return rows, encoding_for(layout, message.public, len(uploads), settings, senders_of(rows.values(), layout))
 
 
 def vectors_of(
@@ -280,9 +249,3 @@ def widened(vector: RingVector, rows: Items | None, layout: RingLayout) -> RingV
     wide = zeros(layout, rows)
     wide.add(vector)
     return wide
-
-
-def visible(items: Items, item_count: int, settings: RingSettings) -> Items:
-    """The rows that an upload is seen to have: none of a whole table, else all rows that it spans."""
-    rows = layout_of((item_count, 0), 0, settings).rows_for(items)
-    return np.zeros(0, np.int64) if rows is None else rows

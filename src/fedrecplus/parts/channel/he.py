@@ -29,7 +29,7 @@ rows of many items: ``blocks`` leaves out ciphertexts without a row of the clien
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,6 @@ from fedrecplus.parts.channel._ckks import FOR_BITS, Adder, decrypt, encrypt, ke
 from fedrecplus.parts.channel._ring import WEIGHT_BITS, RingLayout, RingVector, add_all, decode, zeros
 from fedrecplus.parts.channel._summing import RingSettings, encoded
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
-from fedrecplus.settings import Annotated, text
 
 Integers = NDArray[np.int64]
 
@@ -50,10 +49,6 @@ class Settings(RingSettings):
 
     block_size: ClassVar[int] = 128
     """successive items of a block: as many as fill a ciphertext, 4,096 numbers of 32 bits"""
-    cryptography: Annotated[
-        Literal["skipped", "computed"],
-        text("simulation: compute every ciphertext, or the same sums without; seconds are meaningful only if computed"),
-    ] = "skipped"
 
 
 class HomomorphicEncryption(RingChannel[Settings]):
@@ -78,11 +73,6 @@ class HomomorphicEncryption(RingChannel[Settings]):
             )
         if self.settings.cryptography == "computed":
             library()
-
-    @property
-    def computed(self) -> str | None:
-        """As the settings say."""
-        return self.settings.cryptography
 
     def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The cohort's sums as every client decrypts them, and what ciphertexts cost. There is no noise: see above.

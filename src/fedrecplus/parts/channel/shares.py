@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from fedrecplus.parts.channel._summing import RingSettings, encoded, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.settings import Annotated, text
 
 SEED_BYTES = 32
 SEALED_BYTES = SEED_BYTES + 16
@@ -51,21 +50,12 @@ class Settings(RingSettings):
 
     peers: ClassVar[int] = 3
     """clients among whom each one's rows are shared: all must collude"""
-    cryptography: Annotated[
-        Literal["skipped", "computed"],
-        text("simulation: compute every share, or the same sums without; seconds are meaningful only if computed"),
-    ] = "skipped"
 
 
 class Shares(RingChannel[Settings]):
     """Additive shares among clients."""
 
     SIMULATION_ONLY = True
-
-    @property
-    def computed(self) -> str | None:
-        """As the settings say."""
-        return self.settings.cryptography
 
     def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The cohort's sums, and what shares, lists and masked vectors cost.

@@ -17,22 +17,8 @@ from fedrecplus.errors import UserError
 from fedrecplus.lazy import lazily
 from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._groups import Grouping, joined
-from fedrecplus.parts.channel._ring import (
-    Encoding,
-    RingLayout,
-    RingVector,
-    add_all,
-    decode,
-)
-from fedrecplus.parts.channel._summing import (
-    RingSettings,
-    encoding_for,
-    expected_in,
-    layout_of,
-    senders_of,
-    too_few,
-    vectors_of,
-)
+from fedrecplus.parts.channel._ring import RingLayout, add_all, decode
+from fedrecplus.parts.channel._summing import RingSettings, expected_in, senders_of, spanned, too_few, vectors_of
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server_state import Aborted as Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, session_of, shuffling
@@ -68,9 +54,6 @@ class Settings(RingSettings):
     dropout_bound: ClassVar[float] = 0.1
     """share of the cohort that may vanish in a round: the graph of neighbours is made for it"""
     dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0
-    cryptography: Annotated[
-        Literal["skipped", "computed"], text("simulation: sum the ring vectors alone, or run the whole protocol")
-    ] = "skipped"
 
 
 class Secure(RingChannel[Settings]):
@@ -95,11 +78,6 @@ class Secure(RingChannel[Settings]):
         """As the settings say."""
         return self.settings.demonstration
 
-    @property
-    def computed(self) -> str | None:
-        """As the settings say."""
-        return self.settings.cryptography
-
     def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The sums of a simulated cohort: by the whole protocol or, with equal results, by its ring vectors alone.
 
@@ -120,14 +98,17 @@ class Secure(RingChannel[Settings]):
     def _add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The sums of one group, or of the whole cohort."""
         clients = np.array([upload.client for upload in uploads], dtype=np.int64)
-        size = len(uploads[0].statistic) if uploads else 0
-        layout = layout_of(message.V.shape, size, self.settings)
-        rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
-        encoding = encoding_for(layout, message.public, len(uploads), self.settings, senders_of(rows.values(), layout))
+        rows, encoding = spanned(uploads, message, self.settings)
+        layout = encoding.layout
         vanish = vanishing(clients, message.round, seed, self.settings)
         vectors = vectors_of(uploads, rows, encoding, message.round, seed)
         if self.settings.cryptography == "computed":
-            return _with_masks(vectors, layout, encoding, vanish, message.round, seed, self.settings)
+            key, options = subkey(seed, "secure", message.round), server_options(self.settings)
+            try:
+                done = secure_sum(vectors, layout, vanish, options, key, self.settings.fewest_contributors)
+            except Aborted as reason:
+                raise failed(message.round, reason) from None
+            return decode(done.total, encoding), Traffic(done.bytes_up, done.bytes_down)
         survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, self.settings)
         return decode(add_all((vectors[client] for client in survivors), layout), encoding), traffic
 
@@ -135,23 +116,6 @@ class Secure(RingChannel[Settings]):
     def arriving(self) -> float:
         """Those whose vectors come: who vanishes before the last stage alone is in the sum."""
         return 1.0 - self.settings.dropout * (1.0 - 1.0 / len(VANISHING))
-
-
-def _with_masks(
-    vectors: Mapping[int, RingVector],
-    layout: RingLayout,
-    encoding: Encoding,
-    vanish: Mapping[int, str],
-    round_number: int,
-    seed: int,
-    settings: Settings,
-) -> tuple[Sums, Traffic]:
-    key = subkey(seed, "secure", round_number)
-    try:
-        done = secure_sum(vectors, layout, vanish, server_options(settings), key, settings.fewest_contributors)
-    except Aborted as reason:
-        raise failed(round_number, reason) from None
-    return decode(done.total, encoding), Traffic(done.bytes_up, done.bytes_down)
 
 
 def without_masks(
