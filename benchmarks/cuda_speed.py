@@ -20,7 +20,7 @@ from fedrecplus.arrays import torch_arrays
 from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Problem, engine_of, item_columns, message_of, prepare
-from fedrecplus.engines.cuda.model import mf
+from fedrecplus.engines.cuda import fused
 from fedrecplus.engines.cuda.ratings import CardRatings, no_pseudo_rows
 from fedrecplus.engines.cuda.round import Cohort, Round
 from fedrecplus.engines.fast.engine import weighing_of
@@ -86,12 +86,12 @@ def _kernel_seconds(problem: Problem, epochs: int) -> float:
     how = weighing_of(problem.config, message)
     assert how is not None, "these rules have kernels"
     some = Round(problem, state.private, message, no_pseudo_rows(known), cohort, how)
-    steps = mf.steps_of(problem, some.message)._replace(epochs=epochs)
-    tables, sums = mf.tables_of(some), some.sums()
+    steps = fused.steps_of(problem, some.message)._replace(epochs=epochs)
+    tables, sums = fused.tables_of(some), some.sums()
 
     def once() -> None:
         for each in cohort.classes:
-            mf.train_at_once(each, some.rows, steps, *tables, sums)
+            fused.train_at_once(each, some.rows, steps, *tables, sums)
 
     return _median_seconds(once)
 

@@ -7,11 +7,12 @@ row (``fedrecplus.arrays``).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import Array
+from fedrecplus.arrays import Array, marked, namespace, numbers, put_rows, zeros
 from fedrecplus.randomness import Key
 
 
@@ -47,8 +48,7 @@ class Device:
     """items that it is tested on: only a simulation with ``leaky_negatives`` has any"""
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """A client's rated and pseudo items together, ascending by item, so that their order tells nothing."""
 
     items: NDArray[np.int64]
@@ -66,6 +66,7 @@ def merge(device: Device, pseudo: Decoys) -> Rows:
 
 def every_item(device: Device, count: int) -> Rows:
     """A row of every item, for models that upload all of them; those that are not rated have the rating 0."""
-    ratings, rated = np.zeros(count), np.zeros(count, dtype=np.bool_)
-    ratings[device.items], rated[device.items] = device.ratings, True
-    return Rows(np.arange(count), ratings, rated)
+    clients, rated = device.items.shape[:-1], marked(device.items, count)
+    ratings = put_rows(zeros((*clients, count, 1), device.ratings), device.items, device.ratings[..., None])[..., 0]
+    items = namespace(rated).broadcast_to(numbers(np.arange(count), device.items), (*clients, count))
+    return Rows(items, ratings, rated)

@@ -61,9 +61,9 @@ def of_settings(*changes: str, deterministic: bool = False) -> Callable[[], None
 
 def long_clients() -> None:
     """Clients with more rows than registers hold."""
-    from fedrecplus.engines.cuda.model import mf
+    from fedrecplus.engines.cuda import fused
 
-    mf.LARGEST_IN_REGISTERS = 16
+    fused.LARGEST_IN_REGISTERS = 16
     agree(example_config(*STEPS, "pseudo_items.rule=random", "virtual_ratings.rule=user-average", *DISTANCES), False)
 
 

@@ -72,7 +72,7 @@ class Engine(ABC):
         """What single uploads amount to, and what the channel's messages cost."""
         return add_up(uploads, message, problem.config)
 
-    def sums_of(
+    def sums_of_uploads(
         self, problem: Problem, uploads: Sequence[Upload], message: Broadcast, peer_bytes: int = 0
     ) -> tuple[Sums, RoundReport]:
         """What a cohort's single uploads amount to, and what they and all other messages cost."""
@@ -101,7 +101,7 @@ class Engine(ABC):
         if not problem.config.model.scores_lists:
             return None
         Z = np.zeros(W.shape)
-        for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
+        for client in problem.able.tolist():
             items, ratings = problem.ratings.of(client)
             w = W[client].astype(np.float64)
             span = slice(*problem.ratings.indptr[client : client + 2])

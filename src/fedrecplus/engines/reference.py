@@ -12,7 +12,7 @@ from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of, remember
 from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import client_round, pseudo_items, rows_of
+from fedrecplus.rounds import client_round, pseudo_items, training_rows
 
 
 class ReferenceEngine(Engine):
@@ -23,7 +23,7 @@ class ReferenceEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """One round of everybody's devices. Paper: Algorithm 1, lines 1–9"""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        sums, report = self.sums_of(problem, uploads, message, peer_bytes)
+        sums, report = self.sums_of_uploads(problem, uploads, message, peer_bytes)
         return sums, private, report
 
     def uploads(
@@ -55,14 +55,14 @@ class ReferenceEngine(Engine):
         for client in clients.tolist():
             device = device_of(problem, private, client)
             pseudo = pseudo_items(message, device, problem.config)
-            sets[client] = rows_of(device, pseudo, len(message.V), problem.config).items
+            sets[client] = training_rows(device, pseudo, len(message.V), problem.config).items
         return sets
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
         model, wide = problem.config.model, X.astype(np.float64)
         weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1], len(X))))
-        for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
+        for client in problem.able.tolist():
             items, ratings = problem.ratings.of(client)
             U = private.U[client].astype(np.float64)
             weights[client] = model.user_weights(U, wide, items, ratings, problem.public)

@@ -12,15 +12,7 @@ from fedrecplus.arrays import Array
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, load
 from fedrecplus.errors import UserError
-from fedrecplus.parts.privacy import (
-    Release,
-    check_delta,
-    contribution,
-    epsilon_of,
-    figures,
-    planned,
-    sensitivity,
-)
+from fedrecplus.parts.privacy import Release, check_delta, contribution, epsilon_of, figures, planned, sensitivity
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import STATISTICS, plan_of, with_noise
 

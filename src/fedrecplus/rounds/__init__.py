@@ -9,8 +9,8 @@ from fedrecplus.rounds.client import (
     predictions as predictions,
     predictions_of as predictions_of,
     pseudo_items as pseudo_items,
-    rows_of as rows_of,
     select_items as select_items,
+    training_rows as training_rows,
     virtual_ratings as virtual_ratings,
 )
 from fedrecplus.rounds.extension import extend_server as extend_server

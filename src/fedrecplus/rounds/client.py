@@ -28,7 +28,7 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
 
 def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: Decoys) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
-    rows = rows_of(device, pseudo, len(broadcast.V), config)
+    rows = training_rows(device, pseudo, len(broadcast.V), config)
     trained = config.model.local_training(device, rows, in_double(broadcast))
     update = Upload(device.client, rows.items, trained.delta, statistic=trained.statistic)
     return update, replace(device, U=trained.U, kept=None if config.redraws else pseudo)
@@ -42,7 +42,7 @@ def in_double(broadcast: Broadcast) -> Broadcast:
     return replace(broadcast, V=broadcast.V.astype(np.float64), dense=broadcast.dense.astype(np.float64))
 
 
-def rows_of(device: Device, pseudo: Decoys, items: int, config: Config) -> Rows:
+def training_rows(device: Device, pseudo: Decoys, items: int, config: Config) -> Rows:
     """The rows that a client trains on and uploads: its rated and pseudo items or, in some models, all items."""
     return every_item(device, items) if config.model.ALL_ITEMS else merge(device, pseudo)
 

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.arrays import NOTHING
 from fedrecplus.config import Config, assign
@@ -99,10 +100,17 @@ def read_only(value: Any) -> Any:
 
 def batch_of(devices: list[Device]) -> Device:
     """Some clients as one batch: a line each, item −1 after the last."""
-    shape = len(devices), max(len(device.items) for device in devices)
-    items, ratings = np.full(shape, NOTHING), np.zeros(shape)
-    for line, device in enumerate(devices):
-        items[line, : len(device.items)], ratings[line, : len(device.items)] = device.items, device.ratings
+    items, ratings = in_lines([one.items for one in devices], NOTHING), in_lines([one.ratings for one in devices])
     clients: Any = np.array([device.client for device in devices])
     secrets: Any = np.array([device.secret for device in devices], np.uint64)
-    return Device(clients, items, ratings, devices[0].step, np.stack([device.U for device in devices]), secrets)
+    ages = None if devices[0].ages is None else in_lines([np.asarray(device.ages) for device in devices])
+    U = np.stack([device.U for device in devices])
+    return Device(clients, items, ratings, devices[0].step, U, secrets, ages=ages)
+
+
+def in_lines(rows: list[NDArray[Any]], beyond: Any = 0) -> NDArray[Any]:
+    """Rows of different lengths as one array, padded."""
+    table = np.full((len(rows), max(len(row) for row in rows)), beyond, rows[0].dtype)
+    for line, row in enumerate(rows):
+        table[line, : len(row)] = row
+    return table

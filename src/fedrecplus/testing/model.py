@@ -13,7 +13,7 @@ from fedrecplus.engines import engine_of, item_columns, prepare
 from fedrecplus.parts import Model
 from fedrecplus.protocol import Broadcast
 from fedrecplus.testing.contract import Contract
-from fedrecplus.testing.example import small_ratings
+from fedrecplus.testing.example import batch_of, in_lines, small_ratings
 
 
 class ModelContract(Contract[Model[Any]]):
@@ -66,16 +66,16 @@ class ModelContract(Contract[Model[Any]]):
         problem, message, devices = self.round()
         X, public, alone = self.X(), problem.public, devices[:5]
         rows = [self.rows(device, message) for device in alone]
-        own = (_lines([device.items for device in alone], NOTHING), _lines([device.ratings for device in alone]))
-        together = (_lines([each.items for each in rows], NOTHING), _lines([each.ratings for each in rows]))
-        secrets: Any = np.array([device.secret for device in alone], np.uint64)
-        clients: Any = np.array([device.client for device in alone])
-        ages: Any = None if alone[0].ages is None else _lines([np.asarray(device.ages) for device in alone])
-        many = Device(clients, *own, alone[0].step, np.stack([device.U for device in alone]), secrets, ages=ages)
-        trained = self.part.local_training(many, Rows(*together, _lines([each.rated for each in rows], False)), message)
+        many = batch_of(alone)
+        items, ratings, rated = (list(each) for each in zip(*rows, strict=True))
+        together = Rows(in_lines(items, NOTHING), in_lines(ratings), in_lines(rated, False))
+        trained, own = self.part.local_training(many, together, message), (many.items, many.ratings)
         weights = self.part.user_weights(many.U, X, *own, public)
         actual = [trained.U, weights, self.part.newcomer(X, message.dense, *own, public)]
-        actual += [self.part.list_weights(weights, X, *own, public), self.part.predict(together[0], many, message, 2)]
+        actual += [
+            self.part.list_weights(weights, X, *own, public),
+            self.part.predict(together.items, many, message, 2),
+        ]
         for line, device in enumerate(alone):
             known, n = (device.items, device.ratings, public), len(rows[line].items)
             single = self.part.local_training(device, rows[line], message)
@@ -128,11 +128,3 @@ class ModelContract(Contract[Model[Any]]):
         predicted = self.part.scores(rows, weights, state.server.dense)[:, 0]
         assert ((ratings.standard_values - predicted) ** 2).mean() < ratings.standard_values.var()
         assert not np.allclose(state.server.V, start.server.V)
-
-
-def _lines(rows: list[NDArray[Any]], beyond: Any = 0) -> NDArray[Any]:
-    """Rows of different lengths as one array, padded."""
-    table = np.full((len(rows), max(len(row) for row in rows)), beyond, rows[0].dtype)
-    for line, row in enumerate(rows):
-        table[line, : len(row)] = row
-    return table

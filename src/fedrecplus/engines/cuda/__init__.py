@@ -1,4 +1,4 @@
-"""All clients at once on a graphics card: torch for memory, Triton for kernels, packages that mirror those of parts.
+"""All clients at once on a graphics card: the parts' own functions in torch, kernels in Triton.
 
 Nothing here is imported before somebody asks for the engine: torch takes seconds to load.
 """

@@ -80,8 +80,3 @@ class CardArray:
     def copy(self) -> NDArray[Any]:
         """A NumPy array that may be written to."""
         return np.array(self)
-
-
-def on_host(array: Any) -> NDArray[Any]:
-    """A NumPy array, wherever the numbers are."""
-    return np.asarray(array)

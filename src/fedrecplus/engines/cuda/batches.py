@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
 from fedrecplus.arrays import NOTHING
-from fedrecplus.device import Device, Rows
+from fedrecplus.device import Device, Rows, every_item
 from fedrecplus.engines.cuda.arrays import CardArray
 from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, to_card
 from fedrecplus.engines.cuda.ratings import CardRatings, SizeClass, no_pseudo_rows, table_of_rows
@@ -23,11 +23,8 @@ from fedrecplus.protocol import Broadcast
 class CardBatch(NamedTuple):
     """Some clients, a line each: rated rows, pseudo rows after these, and item −1 beyond the last."""
 
-    clients: Tensor
     device: Device
     rows: Rows
-    items: Tensor
-    """of the rows"""
     rated: Tensor
     """how many rows of each client are rated"""
     summed: Tensor
@@ -40,16 +37,19 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
     message = on_card(card_round.message)
     sums, U = card_round.sums(model.statistic_size), to_card(card_round.private.U).clone()
     for batch in _batches(card_round, message, U):
+        clients: Any = batch.device.client
+        items: Any = batch.rows.items
         trained = model.local_training(batch.device, batch.rows, message)
-        U[batch.clients] = trained.U
-        numbers, moved, client_weights = batch.items, _wide(trained.delta, sums.total.shape[1]), None
+        U[clients] = trained.U
+        client_weights = None
         if not card_round.weighing.is_known:
-            place = torch.arange(numbers.shape[1], device=DEVICE)[None, :]
-            counted = torch.where(place < batch.summed[:, None], numbers, NOTHING)
+            place = torch.arange(items.shape[1], device=DEVICE)[None, :]
+            counted = torch.where(place < batch.summed[:, None], items, NOTHING)
             rule: Any = card_round.problem.config.aggregation
             client_weights = rule.weight(counted, trained.delta, message)
-        weights = sums.add(batch.clients, numbers, moved, batch.rated, batch.summed, client_weights)
-        sums.add_statistic(batch.clients, weights, trained.statistic)
+        moved = _wide(trained.delta, sums.total.shape[1])
+        weights = sums.add(clients, items, moved, batch.rated, batch.summed, client_weights)
+        sums.add_statistic(clients, weights, trained.statistic)
     return sums, CardArray(U)
 
 
@@ -72,40 +72,24 @@ def on_card(message: Broadcast) -> Broadcast:
 
 def _batches(card_round: Round, message: Broadcast, U: Tensor) -> Iterator[CardBatch]:
     """The round's clients; with rows of all items where the model uploads these."""
-    model, columns = card_round.problem.config.model, model_columns(card_round.problem, message)
-    whole = model.ALL_ITEMS
-    for part in _parts(card_round.classes, columns, len(message.V) if whole else 0):
+    problem, known, count = card_round.problem, card_round.rows.ratings, len(message.V)
+    model: Any = problem.config.model
+    columns = model.item_columns(message.V, message.public).shape[1]
+    for part in _parts(card_round.classes, columns, count if model.ALL_ITEMS else 0):
         items, ratings = table_of_rows(card_round.rows, part, pseudo=True)
-        known, clients = card_round.rows.ratings, part.clients
-        rated, present = (known.counts(pseudo)[clients] for pseudo in (False, card_round.rows.has_pseudo))
+        rated, present = (known.counts(pseudo)[part.clients] for pseudo in (False, card_round.rows.has_pseudo))
         is_rated = torch.arange(items.shape[1], device=DEVICE)[None, :] < rated[:, None]
-        secrets, step = (
-            card_round.problem.secrets[clients.cpu().numpy()],
-            card_round.problem.ratings.scale.standard_step,
-        )
+        secrets, step = problem.secrets[part.clients.cpu().numpy()], problem.ratings.scale.standard_step
         ages = None if known.ages is None else table_of_rows(known.in_order, part, pseudo=False)[1]
-        held: Any = (clients, torch.where(is_rated, items, NOTHING), ratings, step, U[clients], secrets, None, ages)
-        rows: Any = (items, ratings, is_rated)
-        if whole:
-            rows, rated = _every_item(held[1], ratings, len(message.V)), torch.full_like(rated, len(message.V))
-            present = rated
-        summed = rated if card_round.weighing.rated_rows_only else present
-        yield CardBatch(clients, Device(*held), Rows(*rows), rows[0], rated, summed)
-
-
-def model_columns(problem: Problem, message: Broadcast) -> int:
-    """Columns of the largest table of a client's rows."""
-    return int(problem.config.model.item_columns(message.V, message.public).shape[1])
-
-
-def _every_item(items: Tensor, given: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows of all items; those that are not rated have the rating 0."""
-    line, place = torch.nonzero(items >= 0, as_tuple=True)
-    item, shape = items[line, place].to(torch.int64), (len(items), count)
-    ratings = torch.zeros(shape, dtype=given.dtype, device=DEVICE)
-    rated = torch.zeros(shape, dtype=torch.bool, device=DEVICE)
-    ratings[line, item], rated[line, item] = given[line, place], True
-    return torch.arange(count, dtype=torch.int32, device=DEVICE).expand(shape).contiguous(), ratings, rated
+        rated_items = torch.where(is_rated, items, NOTHING)
+        device = Device(*cast(Any, (part.clients, rated_items, ratings, step, U[part.clients], secrets, None, ages)))
+        rows = Rows(*cast(Any, (items, ratings, is_rated)))
+        if model.ALL_ITEMS:
+            rows = every_item(device, count)
+            every: Any = rows.items
+            rows = rows._replace(items=every.to(torch.int32).contiguous())  # as kernels read it
+            rated = present = torch.full_like(rated, count)
+        yield CardBatch(device, rows, rated, rated if card_round.weighing.rated_rows_only else present)
 
 
 def _parts(classes: list[SizeClass], columns: int, rows: int = 0) -> Iterator[SizeClass]:

@@ -17,9 +17,6 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
 NUMBERS_AT_ONCE = 1 << 27
 """numbers of the largest table that one step may make: half a gigabyte in 32 bits"""
-RESIDENT = 4 if INTERPRETED else 132 * 8
-"""programs of a kernel that keeps a table of all items for each: eight for every multiprocessor of an H200, which take
-clients in turn"""
 
 
 def kernel(function: Callable[..., Any]) -> Any:

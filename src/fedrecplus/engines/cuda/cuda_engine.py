@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.engines.cuda import batches
-from fedrecplus.engines.cuda.arrays import CardArray, on_host
-from fedrecplus.engines.cuda.model import mf
+from fedrecplus.engines.cuda import batches, fused as card_fused
+from fedrecplus.engines.cuda.arrays import CardArray
 from fedrecplus.engines.cuda.pseudo import CardPseudo, pseudo_rows
 from fedrecplus.engines.cuda.ratings import CardRatings
 from fedrecplus.engines.cuda.round import Cohort, Round
@@ -85,7 +84,7 @@ class CudaEngine(Engine):
             _: Clients,
         ) -> tuple[Sums, Any]:
             card_round = Round(problem, private, message, pseudo.rows, cohort, weighing, self.deterministic)
-            sums, U = mf.train(card_round) if at_once else batches.train(card_round)
+            sums, U = card_fused.train(card_round) if at_once else batches.train(card_round)
             return sums.on_card() if isinstance(message.V, CardArray) else sums.on_host(), U
 
         if ring.adds_up(config.channel):
@@ -151,7 +150,7 @@ def _same_ratings(one: Problem, other: Problem) -> bool:
 
 def _on_host(private: PrivateState) -> PrivateState:
     """The private state as NumPy arrays."""
-    return PrivateState(*(on_host(array) for array in vars(private).values()))
+    return PrivateState(*(np.asarray(array) for array in vars(private).values()))
 
 
 def _in_numpy(message: Broadcast) -> Broadcast:

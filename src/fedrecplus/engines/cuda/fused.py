@@ -1,4 +1,4 @@
-"""CUDA kernels of ``parts/model/mf.py``, which serve ``biased-mf`` too.
+"""Local epochs of ``mf`` and ``biased-mf`` on the card, fused. ``parts/model/mf.py`` is the readable form.
 
 A client is a program. Its rows of V stay in registers through all local epochs; where there are too many, they go
 through memory. Updates are weighed and added to the table as they are made or, where sums have a fixed order or are
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 
+from fedrecplus.engines.cuda import fused_steps
 from fedrecplus.engines.cuda.arrays import CardArray
 from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, padded, to_card
-from fedrecplus.engines.cuda.model import _steps
 from fedrecplus.engines.cuda.ratings import CardRows, SizeClass
 from fedrecplus.engines.cuda.round import Round
 from fedrecplus.engines.cuda.summing import CardSums
@@ -46,16 +46,14 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; everybody's U besides."""
     steps, sums = steps_of(card_round.problem, card_round.message), card_round.sums()
     V, U, moved_U = tables_of(card_round)
-    for size_class in card_round.classes:
-        if _fused(size_class, V, sums):
-            train_at_once(size_class, card_round.rows, steps, V, U, moved_U, sums)
-        else:
-            for part in size_class.parts(NUMBERS_AT_ONCE // (size_class.rows * V.shape[1])):
-                _train_apart(part, card_round.rows, steps, V, U, moved_U, sums)
-    if not sums.weighing.distances and any(_fused(size_class, V, sums) for size_class in card_round.classes):
-        sums.per_item += card_round.row_counts(
-            [size_class for size_class in card_round.classes if _fused(size_class, V, sums)]
-        )
+    fused = [size_class for size_class in card_round.classes if _fused(size_class, V, sums)]
+    for size_class in fused:
+        train_at_once(size_class, card_round.rows, steps, V, U, moved_U, sums)
+    for size_class in card_round.classes[len(fused) :]:  # the longest
+        for part in size_class.parts(NUMBERS_AT_ONCE // (size_class.rows * V.shape[1])):
+            _train_apart(part, card_round.rows, steps, V, U, moved_U, sums)
+    if fused and not sums.weighing.distances:
+        sums.per_item += card_round.row_counts(fused)
     return sums, CardArray(moved_U)
 
 
@@ -126,7 +124,7 @@ def _train_apart(
         _launch(size_class, rows, steps, V, U, moved_U, sums, moved, numbers, numbers, keep=True)
     else:
         known = rows.ratings
-        _steps.train_long[(count,)](
+        fused_steps.train_long[(count,)](
             size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
             rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, moved, numbers,
             steps.epochs, sums.width, ROWS=size_class.rows, BLOCK=min(size_class.rows, 4096 // min(columns, 256)),
@@ -151,7 +149,7 @@ def _launch(
     keep: bool,
 ) -> None:
     known = rows.ratings
-    _steps.train_clients[(len(size_class.clients),)](
+    fused_steps.train_clients[(len(size_class.clients),)](
         size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
         rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, sums.step,
         sums.step_sizes, sums.numbers, table, sums.per_item, numbers, weights, steps.epochs, sums.width,

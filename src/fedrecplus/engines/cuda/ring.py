@@ -8,7 +8,6 @@ import torch
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, to_card
-from fedrecplus.engines.cuda.drawing import mix, to_unit
 from fedrecplus.engines.fast.weighing import Weighing
 
 
@@ -86,3 +85,18 @@ def draw_by_cell(
     c = tl.arange(0, COLUMNS)
     drawn = to_unit(mix(key, (item * width + c).to(tl.uint64)))
     tl.store(draws + (at * ROWS + j) * COLUMNS + c, drawn)
+
+
+@kernel
+def mix(key: tl.tensor, index: tl.tensor) -> tl.tensor:
+    """Hash a key with one index into a new key. See ``randomness.mix``."""
+    z = key + (index + 1) * 0x9E3779B97F4A7C15
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+@kernel
+def to_unit(key: tl.tensor) -> tl.tensor:
+    """A key as a float64, uniform on [0, 1). See ``randomness.to_unit``."""
+    return (key >> 11).to(tl.float64) * (1.0 / 9007199254740992.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from fedrecplus.arrays import NOTHING, Array
 from fedrecplus.device import Device, Rows
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows
-from fedrecplus.engines.fast.weighing import Weighing, add_in_steps, add_rows, add_up, empty_sums
+from fedrecplus.engines.fast.weighing import Weighing, add_chunks, add_in_steps, add_rows, empty_sums
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
@@ -27,17 +27,6 @@ from fedrecplus.rounds import check_weights
 
 ROWS_OF_ALL = 4 * ROWS
 """where clients have rows of all items: fewer would be a client or two"""
-
-
-class Batch(NamedTuple):
-    """Some clients' rows, a line per client; item −1 is none."""
-
-    clients: Any
-    items: Any
-    ratings: Any
-    """real and virtual"""
-    rated: Any
-    """which of them the client has rated; pseudo rows come after these"""
 
 
 class BatchedRound:
@@ -56,43 +45,42 @@ class BatchedRound:
         """The clients of each batch."""
         return batches_of(clients, self.counts, self.rated, ROWS_OF_ALL if self.model.ALL_ITEMS else ROWS)
 
-    def train(self, clients: Clients) -> tuple[Batch, Trained]:
-        """The clients' rows, and what training leaves; their new U is kept."""
+    def train(self, clients: Clients) -> tuple[Rows, Trained]:
+        """The clients' rows, a line per client, and what training leaves; their new U is kept."""
         device = device_batch(self.problem, self.U, clients, self.dtype)
-        batch = self._all_items(device) if self.model.ALL_ITEMS else self._own_items(device)
-        trained = self.model.local_training(device, Rows(batch.items, batch.ratings, batch.rated), self.message)
+        rows = self._all_items(device) if self.model.ALL_ITEMS else self._own_items(device)
+        trained = self.model.local_training(device, rows, self.message)
         self.U[clients] = trained.U
-        return batch, trained
+        return rows, trained
 
-    def weights(self, batch: Batch, trained: Trained, weighing: Weighing) -> Array:
+    def weights(self, clients: Clients, rows: Rows, trained: Trained, weighing: Weighing) -> Array:
         """The clients' weights, by the rule."""
         rule: Any = self.problem.config.aggregation
-        items = np.where(batch.rated, batch.items, NOTHING) if weighing.rated_rows_only else batch.items
+        items = np.where(rows.rated, rows.items, NOTHING) if weighing.rated_rows_only else rows.items
         weights = np.asarray(rule.weight(items, trained.delta, self.message), dtype=np.float64)
-        check_weights(weights, trained.delta, batch.clients, rule)
+        check_weights(weights, trained.delta, clients, rule)
         return weights
 
-    def _own_items(self, device: Device) -> Batch:
+    def _own_items(self, device: Device) -> Rows:
         """Rated rows, and pseudo rows after them."""
         clients: Any = device.client
         if len(self.pseudo.items) == 0:
-            return Batch(clients, device.items, device.ratings, device.items >= 0)
+            return Rows(device.items, device.ratings, device.items >= 0)
         unrated = in_rows(self.pseudo.items, clients, self.pseudo.indptr, NOTHING)
         virtual = in_rows(self.pseudo.ratings, clients, self.pseudo.indptr)
         items = np.concatenate([device.items, unrated], axis=1)
         rated = items >= 0
         rated[:, device.items.shape[1] :] = False
-        return Batch(clients, items, np.concatenate([device.ratings, virtual], axis=1), rated)
+        return Rows(items, np.concatenate([device.ratings, virtual], axis=1), rated)
 
-    def _all_items(self, device: Device) -> Batch:
+    def _all_items(self, device: Device) -> Rows:
         """A row of every item; those that are not rated have the rating 0."""
-        clients: Any = device.client
-        shape = (len(clients), len(self.message.V))
+        shape = (len(device.items), len(self.message.V))
         ratings, rated = np.zeros(shape, self.dtype), np.zeros(shape, np.bool_)
         line, place = np.nonzero(device.items >= 0)
         cells = (line, device.items[line, place])
         ratings[cells], rated[cells] = device.ratings[line, place], True
-        return Batch(clients, self.every_item[: shape[0]], ratings, rated)
+        return Rows(self.every_item[: shape[0]], ratings, rated)
 
     @functools.cached_property
     def every_item(self) -> NDArray[np.int64]:
@@ -108,37 +96,37 @@ def train(
     weighing: Weighing,
     clients: Clients,
 ) -> tuple[Sums, NDArray[Any]]:
-    """Train these clients and add up their weighted updates; returns everybody's U besides."""
+    """Train these clients, weigh their updates and add them up; returns everybody's U besides."""
     batched = BatchedRound(problem, private, message, pseudo)
-    return sums_of(batched, weighing, clients), batched.U
-
-
-def sums_of(batched: BatchedRound, weighing: Weighing, clients: Clients) -> Sums:
-    """Train these clients, weigh their updates and add them up."""
-    V, runs, size = batched.message.V, batched.batches(clients), batched.model.statistic_size
+    V, runs, size = message.V, batched.batches(clients), batched.model.statistic_size
 
     def work(numbers: NDArray[np.int64]) -> tuple[Any, Any, float, Any]:
         total, per_item = empty_sums(V, weighing.in_steps), np.zeros(len(V))
         statistic, overall = np.zeros(size), 0.0
         for number in numbers.tolist():
-            batch, trained = batched.train(runs[number])
-            weights = batched.weights(batch, trained, weighing)
-            overall += _add(batch, trained, weighing, weights, total, per_item)
+            run = runs[number]
+            rows, trained = batched.train(run)
+            weights = batched.weights(run, rows, trained, weighing)
+            overall += _add(run, rows, trained, weighing, weights, total, per_item)
             statistic += _weighted(trained.statistic, weights, weighing) if size else 0.0
         return total, per_item, overall, statistic
 
-    rows = np.array([batched.counts[run].sum() for run in runs])
-    parts = on_threads(work, chunks(np.arange(len(runs)), rows, len(V)))
-    sums = add_up([part[:3] for part in parts], V, len(clients), weighing.in_steps)
-    return replace(sums, statistic=np.sum([np.zeros(size), *(part[3] for part in parts)], axis=0))
+    sizes = np.array([batched.counts[run].sum() for run in runs])
+    parts = on_threads(work, chunks(np.arange(len(runs)), sizes, len(V)))
+    sums = add_chunks([part[:3] for part in parts], V, len(clients), weighing.in_steps)
+    sums = replace(sums, statistic=np.sum([np.zeros(size), *(part[3] for part in parts)], axis=0))
+    return sums, batched.U
 
 
-def _add(batch: Batch, trained: Trained, weighing: Weighing, weights: Array, total: Any, per_item: Any) -> float:
+def _add(
+    clients: Clients, rows: Rows, trained: Trained, weighing: Weighing, weights: Array, total: Any, per_item: Any
+) -> float:
     """Add a batch's weighted updates to tables; returns the sum of weights, and leaves those of the left out at 0."""
     if not weighing.in_steps:
-        return float(add_rows(batch, trained.delta, weights, weighing.rated_rows_only, total, per_item))
+        return float(add_rows(rows, trained.delta, weights, weighing.rated_rows_only, total, per_item))
     largest = np.abs(trained.statistic).max(axis=1, initial=0.0) if trained.statistic.size else np.zeros(len(weights))
-    return float(add_in_steps(batch, trained.delta, largest.astype(np.float64), weighing, weights, total, per_item))
+    sizes = largest.astype(np.float64)
+    return float(add_in_steps(clients, rows, trained.delta, sizes, weighing, weights, total, per_item))
 
 
 def _weighted(statistic: NDArray[Any], weights: NDArray[Any], weighing: Weighing) -> NDArray[Any]:
@@ -154,18 +142,18 @@ def updates_of(batched: BatchedRound, clients: Clients) -> list[Upload]:
     """Train these clients and keep their updates apart, unweighed, in the order of clients."""
 
     def work(run: Clients) -> list[Upload]:
-        batch, trained = batched.train(run)
-        return [_upload(batch, trained, line) for line in range(len(run))]
+        rows, trained = batched.train(run)
+        return [_upload(client, rows, trained, line) for line, client in enumerate(run.tolist())]
 
     uploads_of_runs = on_threads(work, batched.batches(clients))
     by_client = {upload.client: upload for uploads in uploads_of_runs for upload in uploads}
     return [by_client[client] for client in clients.tolist()]
 
 
-def _upload(batch: Batch, trained: Trained, line: int) -> Upload:
+def _upload(client: int, rows: Rows, trained: Trained, line: int) -> Upload:
     """One client's update, items ascending."""
-    order = np.argsort(batch.items[line], kind="stable")
-    order = order[batch.items[line][order] >= 0]
+    order = np.argsort(rows.items[line], kind="stable")
+    order = order[rows.items[line][order] >= 0]
     statistic = trained.statistic[line] if trained.statistic.size else np.zeros(0)
-    delta, items = trained.delta[line][order], batch.items[line][order]
-    return Upload(int(batch.clients[line]), items, delta.astype(np.float64), statistic=statistic.astype(np.float64))
+    delta, items = trained.delta[line][order], rows.items[line][order]
+    return Upload(client, items, delta.astype(np.float64), statistic=statistic.astype(np.float64))

@@ -42,7 +42,7 @@ class FastEngine(Engine):
         weighing = weighing_of(problem.config, message)
         if weighing is None:
             uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-            in_all, report = self.sums_of(problem, uploads, message, peer_bytes)
+            in_all, report = self.sums_of_uploads(problem, uploads, message, peer_bytes)
             return in_all, private, report
         private, pseudo = pseudo_rows(problem, private, message, clients)
         if ring.adds_up(problem.config.channel):

@@ -73,9 +73,9 @@ def weight_at(distance: float, own_step: float, n: int, weighing: Any, whole_ste
 
 
 @exact_kernel
-def add_rows(batch: Any, delta: Any, weights: Any, rated_rows_only: bool, total: Any, per_item: Any) -> float:
+def add_rows(rows: Any, delta: Any, weights: Any, rated_rows_only: bool, total: Any, per_item: Any) -> float:
     """Add a batch's w·Δ to the sums of their rows, and w to the rows' weights; returns Σw. In the order of the code."""
-    items, rated, width, all_weights = batch.items, batch.rated, np.uint64(delta.shape[2]), 0.0
+    items, rated, width, all_weights = rows.items, rows.rated, np.uint64(delta.shape[2]), 0.0
     for k in range(np.uint64(len(weights))):
         weight, scaled = weights[k], delta.dtype.type(weights[k])
         for j in range(np.uint64(items.shape[1])):
@@ -95,12 +95,14 @@ def within(value: float, bound: float) -> float:
 
 
 @exact_kernel
-def add_in_steps(batch: Any, delta: Any, sizes: Any, weighing: Any, weights: Any, total: Any, per_item: Any) -> float:
+def add_in_steps(
+    clients: Any, rows: Any, delta: Any, sizes: Any, weighing: Any, weights: Any, total: Any, per_item: Any
+) -> float:
     """The same in whole steps, without clients that are left out; numbers beyond the bounds are clipped.
 
     ``sizes`` are the greatest numbers of clients' statistics. See ``encode`` in ``parts/channel/_ring.py``.
     """
-    clients, items, rated, scales = batch.clients, batch.items, batch.rated, weighing.scales
+    items, rated, scales = rows.items, rows.rated, weighing.scales
     left_out, keys, width, all_weights = weighing.left_out, weighing.rounding_keys, np.uint64(delta.shape[2]), 0.0
     for k in range(np.uint64(len(weights))):
         weight = weights[k]
@@ -128,7 +130,7 @@ def add_in_steps(batch: Any, delta: Any, sizes: Any, weighing: Any, weights: Any
     return all_weights
 
 
-def add_up(parts: Sequence[tuple[Any, Any, float]], V: NDArray[Any], clients: int, in_steps: bool = False) -> Sums:
+def add_chunks(parts: Sequence[tuple[Any, Any, float]], V: NDArray[Any], clients: int, in_steps: bool = False) -> Sums:
     """The sums of all chunks, in order."""
     total, per_item, overall = empty_sums(V, in_steps), np.zeros(len(V)), 0.0
     for part_total, part_per_item, part_overall in parts:

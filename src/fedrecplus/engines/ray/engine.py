@@ -158,8 +158,8 @@ class RayEngine(Engine):
         return np.concatenate(self.look(problem, private, _list_weights, X, parts))
 
     def _sharded(self, problem: Problem, places: Sequence[Place], drawn: NDArray[np.bool_]) -> ShardedPrivate:
-        def ask(private: PrivateState, function: Look) -> list[Any]:
-            return self.look(problem, private, function)
+        def ask(private: PrivateState, function: Look, shared: Any) -> list[Any]:
+            return self.look(problem, private, function, shared)
 
         return ShardedPrivate(places, drawn, ask)
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.engines.ray.worker import Look, Place, ShardView
-from fedrecplus.engines.state import PrivateState
+from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState
 
-Ask = Callable[[PrivateState, Look], list[Any]]
-"""private states, a function → what it says of each shard"""
+Ask = Callable[[PrivateState, Look, Any], list[Any]]
+"""private states, a function, what all shards are told → what it says of each"""
 
 
 class ShardedPrivate(PrivateState):
@@ -26,35 +26,20 @@ class ShardedPrivate(PrivateState):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _PRIVATE_LOOKS:
+        if name not in PRIVATE_ARRAYS:  # ``drawn`` is here
             raise AttributeError(name)
-        parts = self._ask(self, _PRIVATE_LOOKS[name])
+        parts = self._ask(self, _array, name)
         object.__setattr__(self, name, np.concatenate(parts))
         return vars(self)[name]
 
     def finite(self) -> bool:
         """Whether all numbers that clients keep are finite."""
-        return all(self._ask(self, _is_finite))
+        return all(self._ask(self, _is_finite, None))
 
 
-def _U(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.U
-
-
-def _pseudo_items(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.pseudo_items
-
-
-def _virtual_ratings(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.virtual_ratings
-
-
-_PRIVATE_LOOKS: dict[str, Look] = {
-    "U": _U,
-    "pseudo_items": _pseudo_items,
-    "virtual_ratings": _virtual_ratings,
-}
-"""of the arrays that stay with the shards; ``drawn`` is here"""
+def _array(view: ShardView, shared: str, own: Any) -> NDArray[Any]:
+    array: NDArray[Any] = getattr(view.private, shared)
+    return array
 
 
 def _is_finite(view: ShardView, shared: Any, own: Any) -> bool:

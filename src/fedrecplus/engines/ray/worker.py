@@ -153,7 +153,7 @@ class Worker:
         if place.lost and not broadcast.features.size:
             broadcast = replace(broadcast, features=encode_items(broadcast.V, shared.public, shared.config))
         before = self._private(engine, problem, shared, place, broadcast)
-        asked = np.flatnonzero(np.diff(problem.ratings.indptr) > 0) if clients is None else np.array(clients)
+        asked = problem.able if clients is None else np.array(clients)
         answer: Sums | list[Upload]
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for by the driver
             if single:
@@ -258,7 +258,7 @@ def solved_again(problem: Problem, start: PrivateState, message: Broadcast) -> N
     X = item_columns(problem, message.V).astype(np.float64)
     if U.shape[1] != model.weight_count(X.shape[1], len(X)):
         return U
-    for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
+    for client in problem.able.tolist():
         items, ratings = problem.ratings.of(client)
         U[client] = model.newcomer(X, message.dense, items, ratings, problem.public)
     return U

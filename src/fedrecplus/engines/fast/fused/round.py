@@ -11,19 +11,11 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import kernel
 from fedrecplus.device import Device
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.fused._columns import (
-    gather,
-    move_user,
-    products,
-    pull_on_user,
-    silence,
-    stride,
-    whole,
-)
+from fedrecplus.engines.fast.fused._columns import gather, move_user, products, pull_on_user, silence, stride, whole
 from fedrecplus.engines.fast.fused._epochs import local_epochs
 from fedrecplus.engines.fast.fused._updates import add_weighted, distance_of, row_updates
 from fedrecplus.engines.fast.rows import PseudoRows
-from fedrecplus.engines.fast.weighing import Weighing, add_up, weight_at
+from fedrecplus.engines.fast.weighing import Weighing, add_chunks, weight_at
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
@@ -114,7 +106,7 @@ def train(
         weight = train_clients(part, rows, scratch, steps, weighing, target, V, U, moved, total, per_item)
         return total, per_item, float(weight)
 
-    sums = add_up(on_threads(work, chunks(clients, counts, len(V))), V, len(clients))
+    sums = add_chunks(on_threads(work, chunks(clients, counts, len(V))), V, len(clients))
     return replace(sums, total=sums.total + sums.weights.astype(V.dtype)[:, None] * left), U
 
 
