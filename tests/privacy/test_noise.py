@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._ring import RingLayout, add_all, encode, encoding_of
-from fedrecplus.parts.privacy import Mechanism, _noise, central, distributed
+from fedrecplus.parts.privacy import Calibration, Mechanism, _noise, central, distributed
 from fedrecplus.parts.privacy._noise import discrete_gaussian, seeded_gaussian, seeded_words
 from fedrecplus.protocol import Upload
 
@@ -65,7 +65,7 @@ def test_a_key_gives_the_same_noise_again() -> None:
 
 
 def test_a_server_s_noise_is_on_a_grid_and_as_large_as_said() -> None:
-    found, sd = central.Central().noisy(np.zeros(20_000), 2.0, 3.0, 10, 0, 10, seeded_words(1))
+    found, sd = central.Central().noisy(np.zeros(20_000), Calibration(2.0, 3.0, 10, 10, 0), seeded_words(1))
     steps = found * central._STEPS / 3.0
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
     assert found.std() == pytest.approx(sd, rel=0.03)
@@ -75,7 +75,7 @@ def test_a_server_s_noise_is_on_a_grid_and_as_large_as_said() -> None:
 @pytest.mark.parametrize("draw", ["sum", "shares"])
 def test_the_fewest_honest_devices_bring_enough_noise(draw: str) -> None:
     options = distributed.Settings(honest=0.5, draw=draw)
-    found, sd = distributed.Distributed(options).noisy(np.zeros(4_000), 2.0, 3.0, 20, 7, 10)
+    found, sd = distributed.Distributed(options).noisy(np.zeros(4_000), Calibration(2.0, 3.0, 20, 10, 7))
     assert sd >= 6.0
     assert found.std() == pytest.approx(sd, rel=0.05)
 
@@ -105,7 +105,7 @@ def test_shares_added_in_the_ring_come_out_as_noise_on_the_sum() -> None:
 
 def test_too_few_answers_fail_closed() -> None:
     with pytest.raises(UserError, match="9 of 20 devices answered"):
-        Mechanism.choose("distributed", honest=0.5).noisy(np.zeros(4), 2.0, 3.0, 20, 7, 9)
+        Mechanism.choose("distributed", honest=0.5).noisy(np.zeros(4), Calibration(2.0, 3.0, 20, 9, 7))
 
 
 def test_a_ring_too_coarse_for_a_share_is_refused() -> None:

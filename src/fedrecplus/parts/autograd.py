@@ -91,11 +91,6 @@ class NeuralModel(Model[N]):
                 f"pip install '{EXTRA}', or choose another model",
             )
 
-    @property
-    def local_epochs(self) -> int:
-        """K."""
-        return self.settings.local_epochs
-
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """Tables before training: noise."""
         return self._noise(seed, "start-tables", np.arange(items), self.columns)

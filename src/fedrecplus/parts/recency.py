@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array
+from fedrecplus.settings import Annotated, number
 
 VALIDATED = -1.0
 """the decay that a training chooses by validation at its end; devices that have no such training take none"""
+RecencyDecay = Annotated[
+    float, number(-1, 1e6, "choices over which a choice's weight in lists falls to 1/e; 0: never; -1: by validation")
+]
 DECAYS = (2.0, 3.0, 5.0, 10.0, 30.0)
 """choices over which the weight falls to 1/e: what validation chooses from, beside none"""
 MOMENT = 3.0

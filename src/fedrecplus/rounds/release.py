@@ -14,6 +14,7 @@ from fedrecplus.parts.privacy import (
     NEIGHBOURING,
     ZERO_OUT,
     BudgetMechanism,
+    Calibration,
     ReleasePlan,
     Words,
     os_words,
@@ -108,4 +109,4 @@ def with_noise(
     key = subkey(config.seed, "release", name)
     if words is None and not config.seeded_noise:
         words = os_words
-    return mechanism.noisy(vector, multiplier, sensitivity, asked, key, answered, words)
+    return mechanism.noisy(vector, Calibration(multiplier, sensitivity, asked, answered, key), words)

@@ -76,8 +76,8 @@ class Aggregation(Part[S]):
 
     @property
     def batch_size(self) -> int:
-        """B of the local steps, for that covariance; 0: all rows."""
-        return 0
+        """B of the local steps, for that covariance: the setting of that name, where there is one; 0: all rows."""
+        return int(self.values.get("batch_size", 0))
 
     @property
     def against_mean(self) -> bool:

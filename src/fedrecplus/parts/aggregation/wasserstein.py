@@ -66,11 +66,6 @@ class Wasserstein(WeightedAggregation[Settings]):
         return self.settings.covariance
 
     @property
-    def batch_size(self) -> int:
-        """As the settings say."""
-        return self.settings.batch_size
-
-    @property
     def over_table(self) -> bool:
         """Where distances run over all rows."""
         return self.settings.rows == "table"

@@ -23,7 +23,7 @@ from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.part import Part, S
 from fedrecplus.parts.tree import Leaf, size_of
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-from fedrecplus.randomness import normal, subkey
+from fedrecplus.randomness import mix, normal, subkey, subkeys
 
 Changes = dict[str, Any]
 """settings by name"""
@@ -62,6 +62,12 @@ def start_noise(seed: int, name: str, rows: int, columns: int) -> Array:
     """A standard normal draw for each cell of a table, before training."""
     cells = np.arange(rows * columns, dtype=np.uint64).reshape(rows, columns)
     return normal(subkey(seed, name), cells)
+
+
+def keyed_order(device: Device, name: str, round_number: int, items: Items, used: NDArray[np.bool_]) -> Items:
+    """Places of clients' rows in an order by their own keys, new in each round; rows that aren't used come last."""
+    draws = mix(subkeys(device.secret, name, round_number), items.astype(np.uint64)) >> np.uint64(1)
+    return np.argsort(np.where(used, draws, np.uint64(2**64 - 1)), axis=-1, kind="stable")
 
 
 @remember_last
@@ -113,13 +119,13 @@ class Model(Part[S]):
 
     @property
     def local_epochs(self) -> int:
-        """K, passes over a client's rows in a round."""
-        return 1
+        """K, passes over a client's rows in a round: the setting of that name, where a model has it."""
+        return int(self.values.get("local_epochs", 1))
 
     @property
     def batch_size(self) -> int:
-        """B, rows per local step; 0: all at once."""
-        return 0
+        """B, rows per local step, likewise; 0: all at once."""
+        return int(self.values.get("batch_size", 0))
 
     @property
     def user_columns(self) -> int:
@@ -229,8 +235,8 @@ class Model(Part[S]):
 
     @property
     def recency(self) -> float:
-        """Choices over which the weight of a choice in lists falls to 1/e; 0: all weigh the same."""
-        return 0.0
+        """Choices over which the weight of a choice in lists falls to 1/e, likewise; 0: all weigh the same."""
+        return float(self.values.get("recency", 0.0))
 
     def list_weights(
         self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import NOTHING, Array, Items, in_numpy, like, namespace, own_rows, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.errors import UserError
-from fedrecplus.parts.model import Model
+from fedrecplus.parts.model import Model, keyed_order
 from fedrecplus.parts.tree import size_of
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, subkeys, to_unit
@@ -45,8 +45,6 @@ class ClickSettings(Settings):
     negatives: ClassVar[float] = NEGATIVES
     leaky_negatives: LeakyNegatives = False
 
-
-_LAST = np.uint64(2**64 - 1)
 
 C = TypeVar("C", bound=ClickSettings)
 
@@ -163,13 +161,12 @@ class ClickModel(Model[C]):
         ``leaky_negatives`` leave out what the device is tested on, too, which it can know in a simulation alone.
         """
         clicked, items = in_numpy(rows.rated), in_numpy(rows.items)
-        key, order = (subkeys(device.secret, name, broadcast.round) for name in ("negatives", "order"))
+        key = subkeys(device.secret, "negatives", broadcast.round)
         share = in_numpy(self.share(clicked.astype(np.float64)))
         used = clicked | (to_unit(mix(key, items.astype(np.uint64))) < share)
         line = np.nonzero(device.tested >= 0)
         used[(*line[:-1], device.tested[line])] = False
-        draws = np.where(used, mix(order, items.astype(np.uint64)) >> np.uint64(1), _LAST)
-        places = np.argsort(draws, axis=-1, kind="stable")[..., : int(used.sum(axis=-1).max())]
+        places = keyed_order(device, "order", broadcast.round, items, used)[..., : int(used.sum(axis=-1).max())]
         taken = np.take_along_axis(used, places, axis=-1)
         numbers = np.where(taken, np.take_along_axis(items, places, axis=-1), NOTHING)
         xp, V = namespace(broadcast.V), broadcast.V

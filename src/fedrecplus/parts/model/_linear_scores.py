@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, namespace, product, zeros
 from fedrecplus.parts.model._clicks import ClickModel, ClickSettings
+from fedrecplus.randomness import subkey, uniform
 
 _LARGEST = 30.0
 """log odds beyond this are certain"""
@@ -27,9 +29,10 @@ class LinearScores(ClickModel[C]):
             score = score + _NEWCOMER_RATE * ascent(table, score, clicked, share)
         return score
 
-    def logits(self, rows: NDArray[Any], private: NDArray[Any], dense: NDArray[Any], own: NDArray[Any]) -> NDArray[Any]:
-        """w·x_i + b."""
-        return log_odds(rows, private)
+    def start_score(self, seed: int) -> Array:
+        """(w, b) before training, the same for everybody: noise."""
+        draws = uniform(subkey(seed, "start-score"), np.arange(self.user_columns))
+        return np.asarray((2.0 * draws - 1.0) / np.sqrt(self.user_columns - 1))
 
 
 def shares(items: NDArray[Any], dtype: Any) -> NDArray[Any]:

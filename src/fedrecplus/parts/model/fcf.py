@@ -21,7 +21,7 @@ from fedrecplus.arrays import Array, Items, add_to_diagonal, namespace, outer, r
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained, start_noise
 from fedrecplus.parts.model._clicks import BEFORE, fallback_shares, fallback_weights, with_means
-from fedrecplus.parts.recency import VALIDATED
+from fedrecplus.parts.recency import VALIDATED, RecencyDecay
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, Settings as _Settings, number
@@ -34,10 +34,7 @@ class Settings(_Settings):
     confidence: ClassVar[float] = 4.0
     """α, confidence of an interaction beyond that of none, as published"""
     regularisation: Annotated[float, number(1e-9, 1e9, "λ, L2 regularisation of x and of the rows of Y")] = 30.0
-    recency: Annotated[
-        float,
-        number(-1, 1e6, "choices over which a choice's weight in lists falls to 1/e; 0: never; -1: by validation"),
-    ] = VALIDATED
+    recency: RecencyDecay = VALIDATED
     init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of Y's start values")] = 0.1
 
 
@@ -105,11 +102,6 @@ class Fcf(Model[Settings]):
     def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """A rating's part of the damped deviation."""
         return fallback_shares(X, items, ratings)
-
-    @property
-    def recency(self) -> float:
-        """See ``Model.recency``."""
-        return self.settings.recency
 
     def list_weights(
         self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None

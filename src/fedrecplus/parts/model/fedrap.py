@@ -23,7 +23,6 @@ from fedrecplus.parts.model._clicks import ClickSettings
 from fedrecplus.parts.model._linear_scores import LinearScores, ascent, batches, chances, log_odds, shares
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number
 
 _SURE = 1e-30
@@ -60,26 +59,14 @@ class FedRAP(LinearScores[Settings]):
         d = self.settings.factors
         return {"C": Leaf.table(d, seen="sums"), "score": Leaf.private(d + 1), "D": Leaf.own(d)}
 
-    @property
-    def local_epochs(self) -> int:
-        """K."""
-        return self.settings.local_epochs
-
-    @property
-    def batch_size(self) -> int:
-        """B."""
-        return self.settings.batch_size
-
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """C before training: noise."""
         return self.settings.init_scale * start_noise(seed, "start-C", items, self.settings.factors)
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """The same score function and the same D for everybody: noise."""
-        d = self.settings.factors
-        score = (2.0 * uniform(subkey(seed, "start-score"), np.arange(d + 1)) - 1.0) / np.sqrt(d)
-        D = self.settings.init_scale * start_noise(seed, "start-D", len(public.popularity), d)
-        return np.tile(np.concatenate([score, D.ravel()]), (len(clients), 1))
+        D = self.settings.init_scale * start_noise(seed, "start-D", len(public.popularity), self.settings.factors)
+        return np.tile(np.concatenate([self.start_score(seed), D.ravel()]), (len(clients), 1))
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """Up to K passes along the gradient of the loss, until it changes no more. All rows decay."""

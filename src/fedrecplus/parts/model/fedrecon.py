@@ -17,13 +17,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items, in_numpy, like, namespace, outer, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model import Model, Trained, start_noise
+from fedrecplus.parts.model import Model, Trained, keyed_order, start_noise
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import mix, subkeys
 from fedrecplus.settings import Annotated, Settings as _Settings, number
-
-_LAST = np.uint64(2**64 - 1)
 
 
 class Settings(_Settings):
@@ -47,11 +44,6 @@ class FedRecon(Model[Settings]):
         """V alone."""
         return {"V": Leaf.table(self.settings.factors)}
 
-    @property
-    def local_epochs(self) -> int:
-        """K."""
-        return self.settings.local_epochs
-
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """V before training: noise."""
         return self.settings.init_scale * start_noise(seed, "start-V", items, self.settings.factors)
@@ -70,8 +62,7 @@ class FedRecon(Model[Settings]):
     def _halves(self, device: Device, rows: Rows, broadcast: Broadcast) -> tuple[Array, Array]:
         """1 for the rows of each half, 0 for the others; who has a single row takes it for both."""
         items = in_numpy(rows.items)
-        draws = mix(subkeys(device.secret, "support", broadcast.round), items.astype(np.uint64)) >> np.uint64(1)
-        place = np.argsort(np.argsort(np.where(items >= 0, draws, _LAST), axis=-1, kind="stable"), axis=-1)
+        place = np.argsort(keyed_order(device, "support", broadcast.round, items, items >= 0), axis=-1)
         n = (items >= 0).sum(axis=-1)[..., None]
         support, query = place < (n + 1) // 2, (place >= np.minimum((n + 1) // 2, n - 1)) & (place < n)
         return like(support & (items >= 0), broadcast.V), like(query, broadcast.V)

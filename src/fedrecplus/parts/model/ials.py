@@ -43,7 +43,7 @@ from fedrecplus.parts.model._public import (
     rows_from_features,
     with_public_columns,
 )
-from fedrecplus.parts.recency import VALIDATED
+from fedrecplus.parts.recency import VALIDATED, RecencyDecay
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number, text
@@ -84,10 +84,7 @@ class Settings(PublicSettings):
     popularity_weight: Annotated[
         float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")
     ] = 0.3
-    recency: Annotated[
-        float,
-        number(-1, 1e6, "choices over which a choice's weight in lists falls to 1/e; 0: never; -1: by validation"),
-    ] = VALIDATED
+    recency: RecencyDecay = VALIDATED
     structure: Annotated[
         Literal["measured", "whole", "popular"],
         text("components of W that lists rank by: those stronger than chance, all, or only the first"),
@@ -177,13 +174,19 @@ class Ials(Model[C]):
         q is public popularity, a distribution. Ours: k pseudo-choices of the average person, so that who has chosen
         little gets what is popular.
         """
+        gram, weighted, c = self.person_equations(shared, items, ratings, public, recency)
+        u, _ = solve(gram, shared.moment + namespace(weighted).sum(weighted, axis=-1))
+        return u, c
+
+    def person_equations(
+        self, shared: SharedEquations, items: Items, ratings: Array, public: PublicItems, recency: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """The matrix before u, c w of each chosen item as columns, and c."""
         xp, w = namespace(shared.W), rows_of(shared.W, items)
         c = (items >= 0) * self.confidences(ratings, public, recency)
         weighted = xp.matrix_transpose(c[..., None] * w)
         ridge = self.person_ridge(xp.sum(c, axis=-1), len(shared.W), following=recency is not None)
-        gram = add_to_diagonal(shared.gram + weighted @ w, ridge[..., None])
-        u, _ = solve(gram, shared.moment + xp.sum(weighted, axis=-1))
-        return u, c
+        return add_to_diagonal(shared.gram + weighted @ w, ridge[..., None]), weighted, c
 
     def person_ridge(self, choices: Array, items: int, *, following: bool = False) -> Array:
         """λ √(choices + a × items). After: Rendle et al. 2022, whose exponent is a setting"""
@@ -246,11 +249,6 @@ class Ials(Model[C]):
         """Those of W among so many columns of X."""
         return slice(columns - self.settings.interaction_factors, columns)
 
-    @property
-    def recency(self) -> float:
-        """See ``Model.recency``."""
-        return self.settings.recency
-
     def list_weights(
         self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
     ) -> Array:
@@ -272,14 +270,11 @@ class Ials(Model[C]):
     ) -> Array:
         """What choice k adds to u, and rating k to the prediction. After: Hu, Koren and Volinsky 2008, section 5"""
         shared, structure = list_equations(self, X, public)
-        c, w = self.confidences(ratings, public, recency), rows_of(shared.W, items)
-        weighted = c[:, None] * w
-        ridge = self.person_ridge(c.sum(), len(shared.W), following=recency is not None)
-        gram = add_to_diagonal(shared.gram + weighted.T @ w, ridge)
+        gram, weighted, _ = self.person_equations(shared, items, ratings, public, recency)
         shares = np.zeros((len(items), X.shape[1]))
         if recency is None:
             shares = self.mixing_weights(public)[0] * self.weight_shares(X, items, ratings, public)
-        of_choices = np.linalg.solve(gram, weighted.T).T
+        of_choices = np.linalg.solve(gram, weighted).T
         shares[:, self.choice_columns(X.shape[1])] += of_choices @ structure / self.settings.interaction_scale
         return shares
 

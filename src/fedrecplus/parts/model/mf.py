@@ -26,10 +26,10 @@ from fedrecplus.arrays import (
 )
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.model import Model, Trained, keyed_order
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import mix, normal, subkey, subkeys, uniform
+from fedrecplus.randomness import normal, subkey, uniform
 from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
 
@@ -64,16 +64,6 @@ class Mf(Model[Settings]):
         """V, with a column for the item bias where there are biases, and U."""
         columns = self.settings.factors + self.BIASES
         return {"V": Leaf.table(columns), "U": Leaf.private(columns + 1)}
-
-    @property
-    def local_epochs(self) -> int:
-        """K."""
-        return self.settings.local_epochs
-
-    @property
-    def batch_size(self) -> int:
-        """B."""
-        return self.settings.batch_size
 
     def trained_columns(self) -> Array:
         """1 for the columns of U that training moves, 0 for the others."""
@@ -135,9 +125,7 @@ class Mf(Model[Settings]):
         if size == 0:
             return [present]
         items = in_numpy(rows.items)
-        drawn = mix(subkeys(device.secret, "batches", broadcast.round), items.astype(np.uint64))
-        order = np.argsort(np.where(items >= 0, drawn, np.uint64(2**64 - 1)), axis=-1, kind="stable")
-        number = np.argsort(order, axis=-1) // size
+        number = np.argsort(keyed_order(device, "batches", broadcast.round, items, items >= 0), axis=-1) // size
         longest = int((items >= 0).sum(axis=-1).max())
         return [like(number == batch, present) & present for batch in range(-(-longest // size))]
 

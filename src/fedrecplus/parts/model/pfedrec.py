@@ -22,7 +22,6 @@ from fedrecplus.parts.model._clicks import ClickSettings
 from fedrecplus.parts.model._linear_scores import LinearScores, ascent, batches, chances, log_odds, shares
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 
 
@@ -52,24 +51,13 @@ class PFedRec(LinearScores[Settings]):
         shared = {"E": Leaf.table(d, seen="sums"), "score": Leaf.private(d + 1)}
         return {**shared, "tuned": Leaf.own(d)} if self.settings.table == "own" else shared
 
-    @property
-    def local_epochs(self) -> int:
-        """K."""
-        return self.settings.local_epochs
-
-    @property
-    def batch_size(self) -> int:
-        """B."""
-        return self.settings.batch_size
-
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """E before training: noise."""
         return self.settings.init_scale * start_noise(seed, "start-E", items, self.settings.factors)
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """The same score function for everybody: noise. A table of its own begins as E."""
-        d = self.settings.factors
-        start = (2.0 * uniform(subkey(seed, "start-score"), np.arange(d + 1)) - 1.0) / np.sqrt(d)
+        start = self.start_score(seed)
         if self.own_columns:
             start = np.append(start, self.start_items(seed, len(public.popularity), public))
         return np.tile(start, (len(clients), 1))

@@ -37,16 +37,6 @@ class Svdpp(Model[mf.Settings]):
         factors = self.settings.factors
         return {"V": Leaf.table(factors), "O": Leaf.table(factors), "U": Leaf.private(factors)}
 
-    @property
-    def local_epochs(self) -> int:
-        """K."""
-        return self.settings.local_epochs
-
-    @property
-    def batch_size(self) -> int:
-        """B."""
-        return self.settings.batch_size
-
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """V as in ``mf``, O around zero."""
         V = self.without_implicit.start_items(seed, items, public)

@@ -15,7 +15,7 @@ from fedrecplus.parts.privacy._accounting import (
     epsilon_of as epsilon_of,
     planned as planned,
 )
-from fedrecplus.parts.privacy._budget import CLIPPED_SHARE as CLIPPED_SHARE, BudgetSettings
+from fedrecplus.parts.privacy._budget import CLIPPED_SHARE as CLIPPED_SHARE, BudgetSettings, Calibration as Calibration
 from fedrecplus.parts.privacy._checks import check_claim, check_delta as check_delta
 from fedrecplus.parts.privacy._noise import (
     Words as Words,
@@ -81,14 +81,5 @@ class BudgetMechanism(Mechanism[B]):
         """The noise of every release of a training."""
 
     @abstractmethod
-    def noisy(
-        self,
-        vector: Array,
-        multiplier: float,
-        sensitivity: float,
-        asked: int,
-        key: int,
-        answered: int,
-        words: Words | None = None,
-    ) -> tuple[Array, float]:
+    def noisy(self, vector: Array, release: Calibration, words: Words | None = None) -> tuple[Array, float]:
         """A sum over those who answered with noise, and the noise's standard deviation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,18 @@ class BudgetSettings(_Settings):
     ] = 50
     statistics_share: Annotated[float, number(0.01, 0.99, "share of the budget, as 1/σ², for the statistics")] = 0.45
     growth: Annotated[float, number(-3, 3, "a round's share of the budget grows with its number to this power")] = 0.7
+
+
+class Calibration(NamedTuple):
+    """What the noise of one release is made for."""
+
+    multiplier: float
+    sensitivity: float
+    asked: int
+    """clients that the release began with"""
+    answered: int
+    key: int
+    """of the noise, where it is drawn from the seed"""
 
 
 def plan(

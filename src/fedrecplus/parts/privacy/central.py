@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedrecplus.arrays import Array
-from fedrecplus.parts.privacy import BudgetMechanism, _budget
+from fedrecplus.parts.privacy import BudgetMechanism, Calibration, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
@@ -51,25 +51,16 @@ class Central(BudgetMechanism[Settings]):
         """On the device: weigh and clip. No noise yet."""
         return _budget.bounded(upload, self.settings)
 
-    def noisy(
-        self,
-        vector: Array,
-        multiplier: float,
-        sensitivity: float,
-        asked: int,
-        key: int,
-        answered: int,
-        words: Words | None = None,
-    ) -> tuple[Array, float]:
+    def noisy(self, vector: Array, release: Calibration, words: Words | None = None) -> tuple[Array, float]:
         """The sum with noise, and the noise's standard deviation.
 
         Noise and sum are integers on a fine grid, rounding to which adds a step per number to the sensitivity. Without
         ``words`` the noise is drawn from a key, in floating point: ``seeded_noise``.
         """
         if words is None:
-            sd = multiplier * sensitivity
-            return vector + sd * seeded_gaussian(key, vector.shape), sd
-        steps = _STEPS / sensitivity
-        sd = multiplier * (sensitivity + np.sqrt(vector.size) / steps)
+            sd = release.multiplier * release.sensitivity
+            return vector + sd * seeded_gaussian(release.key, vector.shape), sd
+        steps = _STEPS / release.sensitivity
+        sd = release.multiplier * (release.sensitivity + np.sqrt(vector.size) / steps)
         drawn = discrete_gaussian(np.full(vector.shape, sd * steps), words)
         return (np.rint(vector * steps) + drawn) / steps, float(sd)

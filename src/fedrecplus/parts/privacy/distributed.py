@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array
 from fedrecplus.errors import UserError
-from fedrecplus.parts.privacy import BudgetMechanism, _budget
+from fedrecplus.parts.privacy import BudgetMechanism, Calibration, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_words
 from fedrecplus.protocol import Broadcast, Upload
@@ -81,17 +81,9 @@ class Distributed(BudgetMechanism[Settings]):
         """On the device: weigh and clip; the weight stays at home. The share of noise is added in the ring."""
         return replace(_budget.bounded(upload, self.settings), weight=0.0)
 
-    def noisy(
-        self,
-        vector: Array,
-        multiplier: float,
-        sensitivity: float,
-        asked: int,
-        key: int,
-        answered: int,
-        words: Words | None = None,
-    ) -> tuple[Array, float]:
+    def noisy(self, vector: Array, release: Calibration, words: Words | None = None) -> tuple[Array, float]:
         """The simulated ring sum, and its noise's standard deviation: the shares of all devices that answered."""
+        asked, answered, sensitivity = release.asked, release.answered, release.sensitivity
         if answered < np.floor(self.settings.honest * asked):
             raise UserError(
                 f"{answered} of {asked} devices answered, and the noise is calibrated to a share of "
@@ -99,8 +91,8 @@ class Distributed(BudgetMechanism[Settings]):
                 "set privacy.honest lower: each device then adds more",
             )
         steps = _STEPS / sensitivity
-        scale = share_scale(multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, self.settings)
-        words = seeded_words(key) if words is None else words
+        scale = share_scale(release.multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, self.settings)
+        words = seeded_words(release.key) if words is None else words
         if self.settings.draw == "shares":
             noise = sum(ring_noise(vector.shape, scale, steps, words) for _ in range(answered))
         else:
