@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from fedrecplus.data import Scale
 from fedrecplus.parts.virtual_ratings import FillSettings, put_on_scale
-from fedrecplus.rounds import predictions
+from fedrecplus.rounds import predictions_of
 from fedrecplus.testing import example_round
 from fedrecplus.testing.rules import SCALES, unrated
 
@@ -28,7 +28,7 @@ def test_a_client_that_always_gives_the_same_rating_gives_it_to_pseudo_items_too
     problem, message, devices = example_round(f"virtual_ratings.rule={rule}")
     for device in devices:
         same = replace(device, ratings=np.full(len(device.items), 4.0))
-        predict = predictions(same, message, problem.config)
+        predict = predictions_of(same, message, problem.config)
         found = problem.config.virtual_ratings.fill(unrated(device), same, message, predict)
         np.testing.assert_allclose(found, 4.0, rtol=0, atol=1e-12)
 
@@ -40,7 +40,7 @@ def test_the_nearest_rule_copies_the_rating_of_the_most_similar_rated_item() -> 
     features = np.zeros_like(message.features[:, :2])
     features[:7] = [[1, 0], [0, 1], [-1, 0], [0.6, 0.8], [0.8, 0.6], [-0.8, 0.6], [0.5**0.5, 0.5**0.5]]
     message = replace(message, features=features)
-    predict = predictions(device, message, problem.config)
+    predict = predictions_of(device, message, problem.config)
     found = problem.config.virtual_ratings.fill(np.array([3, 4, 5, 6]), device, message, predict)
     np.testing.assert_array_equal(found, [5.0, 1.0, 3.0, 1.0])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numba
 import pytest
+from numba.core import event
 from numba.extending import overload
 
 from fedrecplus.config import assign, preset
@@ -43,6 +44,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(time, "perf_counter", lambda: found.now)
+    monkeypatch.setattr(event, "timer", lambda: found.now)  # numba's own
     return found
 
 

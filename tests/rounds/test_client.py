@@ -11,7 +11,7 @@ from fedrecplus.config import assign
 from fedrecplus.device import Device, merge
 from fedrecplus.parts import KINDS, built_in
 from fedrecplus.protocol import PeerMessage, Upload
-from fedrecplus.rounds import client_round, predictions, pseudo_items
+from fedrecplus.rounds import client_round, predictions_of, pseudo_items
 from fedrecplus.rounds.client import extra_rows, in_double
 from fedrecplus.testing import example_round
 
@@ -109,6 +109,6 @@ def test_a_single_device_computes_in_double_precision() -> None:
 def test_predictions_take_no_steps_unless_asked_for() -> None:
     problem, message, devices = example_round("model.rule=mf", "model.factors=3")
     device, items = devices[0], np.arange(5)
-    predict, model = predictions(device, message, problem.config), problem.config.model
+    predict, model = predictions_of(device, message, problem.config), problem.config.model
     np.testing.assert_array_equal(predict(items), model.predict(items, device, message, 0))
     assert not np.allclose(predict(items), predict(items, 1))

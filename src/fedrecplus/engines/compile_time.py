@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 _COMPILING = "numba:compile"
@@ -23,27 +22,6 @@ def compile_seconds() -> float:
         from numba.core import event as numba_event  # here: an engine without kernels must not wait for numba
 
         event: Any = numba_event
-
-        _clock = _listener(event)
+        _clock = event.TimingListener()
         event.register(_COMPILING, _clock)
-    return float(_clock.seconds)
-
-
-def _listener(event: Any) -> Any:
-    """What adds up the times between the outermost starts and ends."""
-
-    class CompileClock(event.Listener):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.seconds, self._began, self._depth = 0.0, 0.0, 0
-
-        def on_start(self, _: Any) -> None:
-            if self._depth == 0:
-                self._began = time.perf_counter()
-            self._depth += 1
-
-        def on_end(self, _: Any) -> None:
-            self._depth -= 1
-            if self._depth == 0:
-                self.seconds += time.perf_counter() - self._began
-
-    return CompileClock()
+    return float(_clock.duration) if _clock.done else 0.0

@@ -6,7 +6,6 @@ from fedrecplus.rounds.client import (
     extra_rows as extra_rows,
     local_update as local_update,
     outgoing as outgoing,
-    predictions as predictions,
     predictions_of as predictions_of,
     pseudo_items as pseudo_items,
     select_items as select_items,

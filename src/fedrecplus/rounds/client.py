@@ -159,7 +159,7 @@ def virtual_ratings(
 ) -> Array:
     """What clients claim to have given pseudo items, on the scale where that is asked for."""
     filled = config.virtual_ratings
-    predict = predictions(device, broadcast, config) if predict is None else predict
+    predict = predictions_of(device, in_double(broadcast), config) if predict is None else predict
     ratings = filled.fill(items, device, broadcast, predict)
     if np.shape(ratings) != items.shape:
         raise UserError(
@@ -170,13 +170,8 @@ def virtual_ratings(
     return put_on_scale(ratings, items, device, filled.settings, broadcast.round)
 
 
-def predictions(device: Device, broadcast: Broadcast, config: Config) -> Predict:
-    """The client's own predictions, for rules that fill with them."""
-    return predictions_of(device, in_double(broadcast), config)
-
-
 def predictions_of(device: Device, broadcast: Broadcast, config: Config) -> Predict:
-    """The same, in the precision that the broadcast has."""
+    """Clients' own predictions, for rules that fill with them."""
 
     def predict(items: NDArray[np.int64], steps: int = 0) -> Array:
         return config.model.predict(items, device, broadcast, steps)

@@ -16,7 +16,7 @@ from fedrecplus.parts import Encoder, Mechanism, PseudoItems, ServerOptimizer, V
 from fedrecplus.parts.pseudo_items import Count
 from fedrecplus.parts.virtual_ratings import put_on_scale
 from fedrecplus.protocol import PublicItems
-from fedrecplus.rounds import client_round, predictions, pseudo_items
+from fedrecplus.rounds import client_round, predictions_of, pseudo_items
 from fedrecplus.testing.contract import Contract
 from fedrecplus.testing.example import batch_of
 
@@ -92,7 +92,7 @@ class VirtualRatingsContract(Contract[VirtualRatings[Any]]):
     def fill(self, items: NDArray[np.int64], device: Device, *more: str, scale: Scale | None = None) -> Array:
         """Virtual ratings before they are put on the scale."""
         problem, message, _ = self.round(*more, scale=scale)
-        predict = predictions(device, message, problem.config)
+        predict = predictions_of(device, message, problem.config)
         return problem.config.virtual_ratings.fill(items, device, message, predict)
 
     def test_every_item_gets_one_finite_rating_whichever_others_are_asked_for(self) -> None:
