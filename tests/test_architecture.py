@@ -87,7 +87,7 @@ for module in pkgutil.walk_packages(fedrecplus.deploy.__path__, "fedrecplus.depl
 """programs that use a package, and bring what it imports by a name that is put together at run time"""
 EXTRAS = {"cuda": "triton", "ray": "ray", "deploy": "sqlalchemy"}
 BROUGHT = {
-    "training": ("parts.pseudo_items._sets", "parts.pseudo_items._kernels"),
+    "training": ("parts.pseudo_items", "parts.pseudo_items._kernels"),
     "audit": ("audit.", "audit.attacks."),
     "cuda": ("engines.interface", "engines.cuda"),
     "ray": ("engines.interface", "engines.ray"),

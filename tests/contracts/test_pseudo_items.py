@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fedrecplus.parts.pseudo_items import PseudoItems, grouped, in_wholes, size_class
-from fedrecplus.parts.pseudo_items._sets import draw_unrated
+from fedrecplus.parts.pseudo_items import PseudoItems, draw_unrated, grouped, in_wholes, size_class
 from fedrecplus.protocol import PublicItems
 from fedrecplus.testing import example_round
 

@@ -64,9 +64,9 @@ class StatisticsBudget:
 
     def public(self, exact: PublicItems, total: Array, sd: float) -> PublicItems:
         """These items with figures of the noisy sum in place of any others."""
-        found = figures(total, sd, self.cap)
+        noisy = figures(total, sd, self.cap)
         return replace(
-            exact, popularity=found.popularity, average=found.average, mean=found.mean, people=found.people,
+            exact, popularity=noisy.popularity, average=noisy.average, mean=noisy.mean, people=noisy.people,
             source="secure-sum", epsilon=self.epsilon,
         )  # fmt: skip
 

@@ -90,8 +90,8 @@ def _choose_and_rate(
             present = row < count[:, None]
             places = (ratings.pseudo_indptr[part.clients][:, None] + row)[present]
             if choosing:
-                many: Any = count
-                chosen: Any = select_items(many, device, message, problem.config)
+                counted: Any = count
+                chosen: Any = select_items(counted, device, message, problem.config)
                 items[places] = chosen[present].to(items.dtype)
             else:
                 chosen = torch.full(present.shape, NOTHING, device=DEVICE)

@@ -118,11 +118,11 @@ def lay_out_ratings(clients: Any, indptr: Any, items: Any, codes: Any, levels: A
 
 def device_batch(problem: Problem, U: NDArray[Any], clients: Clients, dtype: Any) -> Device:
     """What these clients' devices hold, without the pseudo items that they keep."""
-    many: Any = clients
+    numbers: Any = clients
     items, ratings = rated_rows(problem, clients, dtype)
     secrets: Any = problem.secrets[clients]
     ages = None if problem.ages is None else in_rows(problem.ages, clients, problem.ratings.indptr)
-    device = Device(many, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets, ages=ages)
+    device = Device(numbers, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets, ages=ages)
     if problem.tested is None:
         return device
     return replace(device, tested=in_rows(problem.tested.items, clients, problem.tested.indptr, NOTHING))

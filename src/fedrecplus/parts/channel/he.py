@@ -116,8 +116,8 @@ def sections(
     blocks = (
         range(-(-layout.items // size)) if every or vector.rows is None else np.unique(vector.rows // size).tolist()
     )
-    found = {("rows", block): (signed[block * size : (block + 1) * size].ravel(), layout.bits) for block in blocks}
-    return {**found, ("weights", 0): (dense.weights.view("<i4").astype(np.int64), WEIGHT_BITS)}
+    rows = {("rows", block): (signed[block * size : (block + 1) * size].ravel(), layout.bits) for block in blocks}
+    return {**rows, ("weights", 0): (dense.weights.view("<i4").astype(np.int64), WEIGHT_BITS)}
 
 
 def _joined(plain: dict[tuple[str, int], Integers], layout: RingLayout) -> RingVector:

@@ -47,8 +47,8 @@ def kernel_components(groups: list[NDArray[Any]], counts: NDArray[Any]) -> Array
     kept = np.arange(len(strengths)) >= len(strengths) - _COMPONENTS
     kept &= strengths > _LEAST * strengths[-1]
     components = directions[:, kept] / np.sqrt(strengths[kept])
-    some = np.split(features, range(_ITEMS, len(features), _ITEMS))
-    return np.concatenate([_kernel(one, landmarks, width) @ components for one in some])
+    blocks = np.split(features, range(_ITEMS, len(features), _ITEMS))
+    return np.concatenate([_kernel(block, landmarks, width) @ components for block in blocks])
 
 
 def _standardised(group: Array, shares: Array) -> Array:

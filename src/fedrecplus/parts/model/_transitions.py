@@ -62,8 +62,8 @@ class Transitions(Model[Settings]):
         xp, E = namespace(broadcast.V), rows_of(scaled_rows(self, broadcast)[0], device.items)
         part = zeros((*device.items.shape, E.shape[-1]), E)
         if device.ages is not None:
-            told = namespace(device.ages) is xp
-            ages = xp.astype(device.ages, E.dtype) if told else like(in_numpy(device.ages), E)
+            alike = namespace(device.ages) is xp
+            ages = xp.astype(device.ages, E.dtype) if alike else like(in_numpy(device.ages), E)
             part = self.nearness(ages, device.items >= 0) @ E
         if part.shape[-2] == rows.items.shape[-1]:
             return Trained(device.U, part)

@@ -17,7 +17,7 @@ _GROUPS, _ALIKE = (np.uint64(purpose(name)) for name in ("groups", "alike"))
 
 @kernel
 def draw_unrated(wanted: Any, rated: Any, items: int, keys: Any, shares: Any, patience: int, chosen: Any) -> None:
-    """Unrated items in a keyed sequence of draws, for lines of clients. See ``parts/pseudo_items/_sets.py``."""
+    """Unrated items in a keyed sequence of draws, for lines of clients. See ``draw_unrated`` of the kind."""
     for line in range(len(rated)):
         taken, unrated = _unrated(rated, line, items)
         count, number = np.int64(0), 0

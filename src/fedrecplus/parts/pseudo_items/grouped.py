@@ -32,8 +32,7 @@ from fedrecplus.arrays import (
 )
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
-from fedrecplus.parts.pseudo_items._sets import candidates, kernels, set_key
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings, candidates, kernels, set_key
 from fedrecplus.parts.similarity import DECIMALS, similarity_matrix, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems
 

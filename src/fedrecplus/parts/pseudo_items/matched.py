@@ -22,8 +22,16 @@ from fedrecplus.arrays import (
 )
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
-from fedrecplus.parts.pseudo_items._sets import by_kernel, candidates, kernels, set_key
+from fedrecplus.parts.pseudo_items import (
+    Count,
+    Items,
+    PseudoItems,
+    SetSettings,
+    by_kernel,
+    candidates,
+    kernels,
+    set_key,
+)
 from fedrecplus.parts.similarity import similarity_matrix
 from fedrecplus.protocol import Broadcast
 

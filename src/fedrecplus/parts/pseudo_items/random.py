@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
-from fedrecplus.parts.pseudo_items._sets import draw_unrated, set_key
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings, draw_unrated, set_key
 from fedrecplus.protocol import Broadcast
 
 

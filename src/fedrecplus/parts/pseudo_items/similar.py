@@ -5,8 +5,7 @@ from __future__ import annotations
 from fedrecplus.arrays import greatest, places_of
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings
-from fedrecplus.parts.pseudo_items._sets import candidates
+from fedrecplus.parts.pseudo_items import Count, Items, PseudoItems, SetSettings, candidates
 from fedrecplus.parts.similarity import likeness_to_rated
 from fedrecplus.protocol import Broadcast
 
