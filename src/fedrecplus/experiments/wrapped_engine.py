@@ -25,7 +25,7 @@ class WrappedEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """Of single uploads, by ``join``: a study changes either."""
         uploads, private = self.uploads(problem, private, message, clients)
-        sums, report = self.sums_of(problem, uploads, message)
+        sums, report = self.sums_of_uploads(problem, uploads, message)
         return sums, private, report
 
     def item_sets(
