@@ -35,14 +35,8 @@ class Data:
     def to_dict(self) -> dict[str, Any]:
         """For ``data.json``."""
         options = {**asdict(self.options), "items": _absolute(self.options.items)}
-        data: dict[str, Any] = {
-            "dataset": _absolute(self.dataset),
-            "folds": self.folds,
-            "options": options,
-            "split": str(self.split),
-        }
-        data |= {"add": [_absolute(name) for name in self.add]} if self.add else {}
-        data |= {"without": list(self.without)} if self.without else {}
+        data: dict[str, Any] = {"dataset": _absolute(self.dataset), "folds": self.folds, "split": str(self.split)}
+        data |= {"options": options, "add": list(map(_absolute, self.add)), "without": list(self.without)}
         return data if self.test is None else {**data, "test": _absolute(self.test)}
 
     def parts(self, seed: int) -> tuple[Ratings, Ratings | None]:

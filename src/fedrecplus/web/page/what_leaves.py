@@ -7,11 +7,9 @@ beside it, for presets with another model; a preset without any table is named, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrecplus.audit import assumptions
 from fedrecplus.config import Config, change, preset
@@ -24,26 +22,18 @@ SHOWN = ("fedmf", "fedrec", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+priva
 """presets with a tab, from no protection to only sums"""
 
 
-@dataclass(frozen=True)
-class TrainedTable:
-    """One run's item table, with the config that it was trained by."""
-
-    config: Config
-    V: NDArray[Any]
-
-
-def tables_beside(model: SharedModel, beside: Sequence[SharedModel]) -> list[TrainedTable]:
-    """This run's table, and those of runs over the same items."""
+def tables_beside(model: SharedModel, beside: Sequence[SharedModel]) -> list[SharedModel]:
+    """This run's model, and those of runs over the same items."""
     for other in beside:
         if not np.array_equal(other.item_ids, model.item_ids):
             raise UserError(
                 f"a run of {other.config.algorithm} has other items than the run of {model.config.algorithm}",
                 "lay runs of the same data beside each other",
             )
-    return [TrainedTable(one.config, one.V) for one in (model, *beside)]
+    return [model, *beside]
 
 
-def facts_of(tables: Sequence[TrainedTable]) -> list[dict[str, Any]]:
+def facts_of(tables: Sequence[SharedModel]) -> list[dict[str, Any]]:
     """Every tab: the presets, with a run's own settings where it is a run of that preset, and runs of none."""
     own = {table.config.algorithm: table.config for table in reversed(tables)}
     configs = [own.get(name) or with_columns_of(preset(name), tables[0].config) for name in SHOWN]
@@ -61,7 +51,7 @@ def with_columns_of(config: Config, run: Config) -> Config:
     return change(config, "model.factors", _factors(run))
 
 
-def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[str, Any]:
+def _facts(config: Config, tables: Sequence[SharedModel], own: bool) -> dict[str, Any]:
     table = table_for(config, tables)
     assumed = assumptions(config)[0]
     of = config.model.attacker()
@@ -71,7 +61,7 @@ def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[st
         "table": None if table is None else {"number": table[0], "from": table[1], "to": table[2]},
         "trained_by": tables[table[0]].config.algorithm if table else "",
         "round": tables[table[0]].config.server.rounds if table else 0,
-        "columns": _columns(config),
+        "columns": config.model.columns,
         "model": _choice(config.model),
         "pseudo_items": _choice(config.pseudo_items),
         "virtual_ratings": _choice(config.virtual_ratings),
@@ -91,19 +81,15 @@ def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[st
     }
 
 
-def table_for(config: Config, tables: Sequence[TrainedTable]) -> tuple[int, int, int] | None:
+def table_for(config: Config, tables: Sequence[SharedModel]) -> tuple[int, int, int] | None:
     """The first table that the config's model can step from: its number and columns."""
-    wanted = _columns(config)
+    wanted = config.model.columns
     for number, table in enumerate(tables):
         has = table.config.model.rule
         same = has == config.model.rule and table.V.shape[1] == wanted
         if same or (has == "joint" and config.model.rule == "reconstruction" and _factors(table.config) == wanted):
             return number, 0, wanted
     return None
-
-
-def _columns(config: Config) -> int:
-    return config.model.columns
 
 
 def _factors(config: Config) -> int:

@@ -35,9 +35,7 @@ def page_of(contents: Sequence[dict[str, Any]], title: str = "fedrecplus", comma
 
 def page(inputs: Sequence[Found], title: str, command: str) -> str:
     """The whole page as text."""
-    for each in inputs:
-        _check(each)
-    sections = sections_of(inputs)
+    sections = _checked_sections(inputs)
     links = "".join(f'<li><a href="#{text(each.name)}">{text(each.title)}</a></li>' for each in sections)
     here = files(__package__)
     style, script = (here.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -80,16 +78,20 @@ def sections_of(inputs: Sequence[Found]) -> list[Section]:
     return [replace(section, name=name) for section, name in zip(present, names, strict=True)]
 
 
-def _check(checked: Found) -> None:
-    """Refuse by name what is damaged or was written by a version with other fields."""
+def _checked_sections(inputs: Sequence[Found]) -> list[Section]:
+    """The sections; what is damaged, or was written by a version with other fields, is refused by its name."""
     try:
-        sections_of([checked])
+        return sections_of(inputs)
     except UserError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if len(inputs) > 1:
+            for each in inputs:
+                _checked_sections([each])
+            raise
         wrong = f"without {error}" if isinstance(error, KeyError) else f"that can't be read: {error}"
         raise UserError(
-            f"{checked.source}: {checked.kind} {wrong}", "it is damaged or of another version: make it again"
+            f"{inputs[0].source}: {inputs[0].kind} {wrong}", "it is damaged or of another version: make it again"
         ) from None
 
 

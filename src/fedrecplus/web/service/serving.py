@@ -51,13 +51,6 @@ class ServedModel:
     figures: Mapping[str, Any]
     made: Mapping[str, Any]
 
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """What everybody may know of where it comes from."""
-        return {
-            "number": self.number, "digest": self.digest, "figures": dict(self.figures), "made": dict(self.made),
-        }  # fmt: skip
-
     @cached_property
     def site(self) -> dict[str, CachedAnswer]:
         """The person's page with this model's quantised tables, by name; empty where the page can't compute it."""
@@ -73,7 +66,8 @@ class ServedModel:
         if not self.site:
             return None
         facts = json.loads(self.site["model.json"].content)
-        content = {"provenance": self.provenance, "table": {"at": "/model.bin", "sha256": facts["digest"]}, **facts}
+        origin = {name: getattr(self, name) for name in ("number", "digest", "figures", "made")}
+        content = {"provenance": origin, "table": {"at": "/model.bin", "sha256": facts["digest"]}, **facts}
         return CachedAnswer.of(json.dumps(content, separators=(",", ":")).encode(), "application/json")
 
     @cached_property
