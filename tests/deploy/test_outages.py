@@ -172,3 +172,17 @@ def test_whoever_joins_in_a_crowd_waits_for_its_turn(tmp_path: Path, monkeypatch
         (tmp_path / "anna").mkdir()
         NodeHome(tmp_path / "anna").make_key()
         assert join_by(link, tmp_path / "anna", "")[1] == "anna"
+
+
+def test_a_worker_that_ends_sends_its_devices_away_without_a_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    got: list[bytes] = []
+    with Running(tmp_path) as running:
+        number, key = running.admitted()
+        poll = threading.Thread(target=lambda: got.append(running.call(key, "GET", "/v1/work?wait=50")))
+        poll.start()
+        wait_until(lambda: number in present_nodes(running.home.database))
+    poll.join()
+    assert got == [b""]
+    assert "Traceback" not in capfd.readouterr().err

@@ -93,6 +93,7 @@ def make_app(served: Served) -> FastAPI:
 
     app = FastAPI(title="fedrecplus", version=__version__, lifespan=lifespan, docs_url="/v1/docs", redoc_url=None,
                   openapi_url="/v1/openapi.json")  # fmt: skip
+    app.state.room = room
 
     # whoever asks signs, and no cookie speaks for anybody: a page from elsewhere may ask what any program may
     app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST", "DELETE"],

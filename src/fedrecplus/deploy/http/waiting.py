@@ -19,6 +19,8 @@ _LOOK, _LONGEST_LOOK = 0.1, 1.0
 """seconds between looks for work; longer where a look takes its time"""
 _GRACE = 10.0
 """seconds between two polls of a node that is still here: it may be computing, or on its way"""
+_BETWEEN_WORDS = 0.5
+"""seconds between two words on who is here, where that changes"""
 _MOST_IN_QUERY = 500
 
 
@@ -32,7 +34,7 @@ class WaitingRoom:
     def __init__(self, database: Database, name: str) -> None:
         self.database, self.name = database, name
         self.counters: Counter[str] = Counter()
-        self._waiting: dict[int, tuple[int, asyncio.Future[bytes]]] = {}
+        self._waiting: dict[int, tuple[int, asyncio.Future[bytes | None]]] = {}
         """node → the last question that it has, and where the next one goes"""
         self._here: dict[int, float] = {}
         """node → until when it counts as present, if it doesn't wait"""
@@ -45,17 +47,19 @@ class WaitingRoom:
 
         ``Displaced`` where the node asks anew meanwhile.
         """
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bytes | None] = loop.create_future()
         earlier = self._waiting.pop(node, None)
         if earlier is not None and not earlier[1].done():
             earlier[1].set_exception(Displaced)
         self._waiting[node] = (after, future)
+        over = loop.call_later(seconds, _nothing_came, future)
         try:
-            return await asyncio.wait_for(future, seconds)
-        except TimeoutError:
-            self.counters["idle_polls"] += 1
-            return None
+            content = await future
+            self.counters["idle_polls"] += content is None
+            return content
         finally:
+            over.cancel()
             if self._waiting.get(node, (0, None))[1] is future:
                 del self._waiting[node]
                 self._here[node] = time.monotonic() + max(_GRACE, away)
@@ -64,8 +68,13 @@ class WaitingRoom:
         """A node that goes doesn't count as present any more."""
         earlier = self._waiting.pop(node, None)
         if earlier is not None and not earlier[1].done():
-            earlier[1].set_exception(TimeoutError)  # as if nothing had come
+            earlier[1].set_result(None)
         self._here.pop(node, None)
+
+    def end(self) -> None:
+        """Let everybody go: the worker ends, and devices go on with the next one."""
+        for _, future in self._waiting.values():
+            _nothing_came(future)
 
     async def run(self) -> None:
         """Look for work, and say who is here, until the worker ends."""
@@ -125,6 +134,8 @@ class WaitingRoom:
     async def _say(self) -> None:
         """Write who is here, where that is news or the last word is old."""
         now = time.monotonic()
+        if now - self._said[1] < _BETWEEN_WORDS:  # of thousands of devices somebody comes or goes at each look
+            return
         self._here = {node: until for node, until in self._here.items() if until > now}
         present = frozenset(self._waiting) | frozenset(self._here)
         before, at = self._said
@@ -132,3 +143,8 @@ class WaitingRoom:
             return
         await run_in_threadpool(say_present, self.database, self.name, present, dict(self.counters))
         self._said = (present, now)
+
+
+def _nothing_came(future: asyncio.Future[bytes | None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -40,12 +40,21 @@ def worker(home: ServerHome) -> uvicorn.Server:
         home.page if home.page.exists() else None,
     )  # fmt: skip
     certificate, key = (None if home.insecure else str(home.certificates / name) for name in (SERVER, SERVER_KEY))
+    app = make_app(served)
+
+    class Worker(uvicorn.Server):
+        """Lets devices go before it ends; else each poll would be broken off, with a traceback in the log."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.room.end()
+            await super().shutdown(sockets)
+
     config = uvicorn.Config(
-        make_app(served), log_level="warning", access_log=False, ws="none", backlog=4096,
+        app, log_level="warning", access_log=False, ws="none", backlog=4096,
         limit_concurrency=_MOST_CONNECTIONS, timeout_keep_alive=_KEEP_ALIVE, timeout_graceful_shutdown=_SHUTDOWN,
         server_header=False, forwarded_allow_ips="127.0.0.1,::1", ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
-    return uvicorn.Server(config)
+    return Worker(config)
 
 
 def coordinate(home: ServerHome, lease_seconds: float = SECONDS) -> None:
