@@ -31,13 +31,14 @@ def test_errors_are_on_the_data_s_own_scale_and_clipped(scale: Scale) -> None:
     assert middle.nmse == pytest.approx(2 * middle.mae**2 / (scale.low**2 + scale.high**2))
 
 
-def test_cold_items_get_the_client_s_damped_mean_cold_clients_the_items_and_none_is_dropped() -> None:
+def test_cold_items_get_the_client_s_mean_cold_clients_the_items_and_none_is_dropped() -> None:
     training = ratings_of({(0, 0): 2.0, (0, 1): 4.0, (1, 0): 5.0}, 3, 3)
     test = ratings_of({(0, 2): 3.0, (2, 0): 4.0, (2, 2): 4.0, (1, 1): 1.0}, 3, 3)
     scores = score(test, lambda clients, _: np.full(len(clients), 1.0), Fallback.of(training))
     assert (scores.ratings, scores.cold) == (4, 3)
     mean = 11 / 3
-    client, item = (6 + 5 * mean) / (2 + 5), (7 + 10 * mean) / (2 + 10)
+    item, other = (7 + 10 * mean) / (2 + 10), (4 + 10 * mean) / (1 + 10)
+    client = mean + (2 - item + 4 - other) / (2 + 5) + (item + other - 2 * mean) / (2 + 20)
     assert scores.mae == pytest.approx((abs(client - 3) + abs(item - 4) + abs(mean - 4) + 0) / 4)
 
 

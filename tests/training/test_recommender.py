@@ -63,8 +63,9 @@ def test_an_item_that_nobody_rated_is_predicted_by_its_genres_or_by_the_person_a
     catalogue = Catalogue(("",) * 40, np.zeros(40, np.int16), genres, ("odd", "even"))
     ratings = replace(RATINGS.where(RATINGS.items != 7), catalogue=catalogue)
     recommender = train(ratings, None, assign(preset("fedrec+secure"), ["server.rounds=2"])).recommender
-    own = ratings.of(3)[1]
-    mean = (own.sum() + 5 * recommender.model.public.mean) / (len(own) + 5)
+    (items, own), public = ratings.of(3), recommender.model.public
+    met = public.average[items]
+    mean = public.mean + (own - met).sum() / (len(own) + 5) + (met - public.mean).sum() / (len(own) + 20)
     assert (recommender.predict(3, [7])[0] == pytest.approx(ratings.scale.restore(mean))) != described
     assert recommender.model.known[7] == described
     lists = [person.top_items(40)[-1].item for person in (recommender.client(3), recommender.fold_in({1: 5.0}))]

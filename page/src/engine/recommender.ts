@@ -26,8 +26,9 @@ export interface Reason {
 const LOW = 1;
 const HIGH = 5;
 const REASONS = 3;
-/** pseudo-ratings at everybody's mean that a person's mean is damped by */
+/** pseudo-ratings that damp how far a person's ratings are from the items' averages, and these from everybody's mean */
 const CLIENT_PRIOR = 5;
+const ITEMS_PRIOR = 20;
 
 export function standardise(scale: Scale, rating: number): number {
   return LOW + ((HIGH - LOW) * (rating - scale.low)) / (scale.high - scale.low);
@@ -89,16 +90,21 @@ export function predictedRatings(person: Person, items: readonly number[]): numb
   return items.map((item) => restore(person.model.facts.scale, mend(dot(row(person.model.X, item), person.w), item)));
 }
 
-/** An item nobody rated gets the person's damped mean, or half of it; to a person without ratings, items get theirs. */
+/** An item nobody rated gets the person's mean, or half of it; to a person without ratings, items get theirs. */
 function mender(person: Person): (raw: number, item: number) => number {
-  const { model, ratings } = person;
+  const { model } = person;
   const { known } = model;
-  if (ratings.length === 0) {
-    const means = averages(known);
-    return (_, item) => means[item]!;
-  }
-  const mean = (ratings.reduce((total, rating) => total + rating, 0) + CLIENT_PRIOR * known.mean) / (ratings.length + CLIENT_PRIOR);
+  const means = averages(known);
+  if (person.ratings.length === 0) return (_, item) => means[item]!;
+  const mean = meanOf(person, means);
   return (raw, item) => (known.popularity[item]! > 0 ? raw : knows(model, item) ? (raw + mean) / 2 : mean);
+}
+
+/** How a person rates: everybody's mean, the person's bias, and how good the items are that it meets, both damped. */
+function meanOf({ model, items, ratings }: Person, means: Float64Array): number {
+  const met = items.reduce((total, item) => total + means[item]! - model.known.mean, 0);
+  const rated = ratings.reduce((total, rating) => total + rating - model.known.mean, 0);
+  return model.known.mean + (rated - met) / (ratings.length + CLIENT_PRIOR) + met / (ratings.length + ITEMS_PRIOR);
 }
 
 /** What ranks all items; of a person without ratings nothing is known, and popularity ranks. */

@@ -28,7 +28,7 @@ def bias_only(training: Ratings) -> Predictor:
 
     After: Koren 2010 (baseline estimates)
     """
-    return _biases(training, *learned_ridges(training))
+    return biases(training, *learned_ridges(training))
 
 
 def learned_ridges(training: Ratings) -> tuple[float, float]:
@@ -37,11 +37,12 @@ def learned_ridges(training: Ratings) -> tuple[float, float]:
         return _RIDGES[0]
     fitted, held_out = validation_cut(training)
     clients, items, truth = held_out.client_of_rating, held_out.items, held_out.standard_values
-    errors = [((_biases(fitted, *ridges).predict(clients, items) - truth) ** 2).mean() for ridges in _RIDGES]
+    errors = [((biases(fitted, *ridges).predict(clients, items) - truth) ** 2).mean() for ridges in _RIDGES]
     return _RIDGES[int(np.argmin(errors))]
 
 
-def _biases(training: Ratings, client_ridge: float, item_ridge: float) -> Predictor:
+def biases(training: Ratings, client_ridge: float, item_ridge: float) -> Predictor:
+    """The same with ridges that are given."""
     values, clients, items = training.standard_values, training.client_of_rating, training.items
     behind_client, behind_item = np.diff(training.indptr) + client_ridge, training.item_counts() + item_ridge
     rest = values - values.mean()

@@ -135,12 +135,12 @@ class Person:
     def _raw(self) -> Array:
         """Predictions for all items in standard units, as evaluations have them (``Fallback``).
 
-        Items nobody rated get the client's damped mean, or half of it; for a client without ratings, items get theirs.
+        Items nobody rated get the client's mean, or half of it; for a client without ratings, items get theirs.
         """
         model, own, everything = self.model, len(self.items), np.arange(len(self.model.item_ids))
-        mean = client_means(np.array([0, own]), self.ratings, model.public.mean)
-        rated = model.public.popularity > 0
-        fallback = Fallback(mean, model.public.averages(), np.array([own > 0]), rated, model.known, model.public.mean)
+        averages, rated = model.public.averages(), model.public.popularity > 0
+        mean = client_means(np.array([0, own]), self.items, self.ratings, averages, model.public.mean)
+        fallback = Fallback(mean, averages, np.array([own > 0]), rated, model.known, model.public.mean)
         raw: Array = model.scores(self.w)
         return fallback.mend(raw, np.zeros(len(everything), np.int64), everything)
 
@@ -208,10 +208,11 @@ class Recommender:
         model, parts = self.model, self.clients
         people, places = places_among(parts.client_ids, np.array(users)), places_among(model.item_ids, np.array(items))
         values, public = model.scale.standardise(model.scale.values(parts.codes)), model.public
+        averages = public.averages()
         # one more client and item, −1, of whom nothing is known
         fallback = Fallback(
-            np.append(client_means(parts.indptr, values, public.mean), public.mean),
-            np.append(public.averages(), public.mean),
+            np.append(client_means(parts.indptr, parts.items, values, averages, public.mean), public.mean),
+            np.append(averages, public.mean),
             np.append(np.diff(parts.indptr) > 0, False),
             np.append(public.popularity > 0, False),
             np.append(model.known, False),
