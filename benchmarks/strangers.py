@@ -169,7 +169,10 @@ def drift(seed: int) -> pl.DataFrame:
             share = (now - start) / length
             taste = (1 - share) * before + share * after
             draw = popular - 4 * (now - born) + 1.3 * Q @ taste + rng.gumbel(size=500)
-            item = int(np.argmax(np.where(free & (born <= now), draw, -np.inf)))
+            there = free & (born <= now)
+            if not there.any():
+                continue
+            item = int(np.argmax(np.where(there, draw, -np.inf)))
             free[item] = False
             liking = bias + lean * share - 0.5 * now + 0.4 * quality[item] + 0.7 * Q[item] @ taste
             rows.append((person, item, 3.4 + liking + 0.5 * rng.normal(), int(1.4e9 + 1e8 * now)))
