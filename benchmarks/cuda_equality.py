@@ -16,8 +16,8 @@ from benchmarks.line import Line, as_table
 from benchmarks.surprise_svd import surprise, time_to
 from fedrecplus.config import Config, assign, preset, presets
 from fedrecplus.data import Ratings, split
-from fedrecplus.engines import Problem, engine_of, prepare
-from fedrecplus.testing.example import small_ratings
+from fedrecplus.engines import prepare
+from fedrecplus.testing.example import small_ratings, state_after
 from fedrecplus.training import train
 
 SMALL_COHORT = ("channel.least_cohort=5", "channel.fewest_contributors=1")
@@ -42,18 +42,10 @@ def equality(_: argparse.Namespace) -> list[Line]:
         if config.channel.rule == "secure":
             config = assign(config, SMALL_COHORT)
         problem = prepare(small_ratings(clients=60, items=90), config)
-        states = [_after(problem, engine, 4).arrays() for engine in ("reference", "cuda")]
+        states = [state_after(problem, 4, engine).arrays() for engine in ("reference", "cuda")]
         apart = [np.abs(states[0][key].astype(float) - states[1][key]).max(initial=0.0) for key in states[0]]
         lines.append(Line(f"largest difference from the reference, {name}", float(max(apart)), "", "≤ 1e-9"))
     return lines
-
-
-def _after(problem: Problem, engine: str, rounds: int) -> Any:
-    runs = engine_of(replace(problem.config, engine=engine))
-    state = runs.start(problem)
-    for _ in range(rounds):
-        state, _ = runs.round(problem, state)
-    return state
 
 
 def trainings(wanted: argparse.Namespace) -> list[Line]:

@@ -72,11 +72,15 @@ class Crowd:
                 await asyncio.sleep(1.0)
 
     async def _ask(self, writer: asyncio.StreamWriter, signer: Signer) -> None:
-        target = f"/v1/work?wait={self.wait:.1f}&after=0"
-        headers = {"host": "127.0.0.1", **signer.headers("GET", target, b"")}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        writer.write(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode())
+        writer.write(signed(signer, "GET", f"/v1/work?wait={self.wait:.1f}&after=0"))
         await writer.drain()
+
+
+def signed(signer: Signer, method: str, target: str, body: bytes = b"") -> bytes:
+    """A request as it goes over a connection."""
+    headers = {"host": "127.0.0.1", "content-length": str(len(body)), **signer.headers(method, target, body)}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
 async def measured(server: ServerHome, given: argparse.Namespace) -> dict[str, Any]:

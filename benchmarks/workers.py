@@ -24,7 +24,7 @@ import uvloop
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import delete, func, insert, select
 
-from benchmarks.idle import admitted
+from benchmarks.idle import admitted, signed
 from benchmarks.load import Watched, present_workers
 from fedrecplus.deploy.node import trust
 from fedrecplus.deploy.operate.certificates import CA
@@ -120,9 +120,7 @@ async def _call(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, signer: Signer, method: str, target: str,
     body: bytes = b"",
 ) -> bytes:  # fmt: skip
-    headers = {"host": "127.0.0.1", "content-length": str(len(body)), **signer.headers(method, target, body)}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    writer.write(f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode() + body)
+    writer.write(signed(signer, method, target, body))
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     length = head.partition("content-length:")[2].partition("\r")[0]
     return await reader.readexactly(int(length or 0))
