@@ -20,6 +20,7 @@ BAD = {
     "unknown command": (["trian"], "did you mean 'train'"),
     "unknown subcommand": (["data", "lits"], "did you mean 'list'"),
     "unknown option": ([*TRAIN, "--foldd", "1"], "--fold"),
+    "ratings without their option": (["train", "ratings.csv"], "--dataset NAME-OR-FILE"),
     "no data set": (["train", "--algorithm", "fedmf"], "--dataset"),
     "unknown data set": (["train", "--dataset", "ml-100", "--algorithm", "fedmf"], "did you mean 'ml-100k'"),
     "missing file": (["train", "--dataset", "there/is.csv", "--algorithm", "fedmf"], "there/is.csv"),

@@ -175,6 +175,14 @@ def _notes_on_stderr() -> Iterator[None]:
         yield
 
 
+def _say_where_data_go(error: click.ClickException) -> None:
+    """To who names ratings without the option, as commands of other programs are called."""
+    command = error.ctx.command if isinstance(error, click.UsageError) and error.ctx else None
+    takes_data = command is not None and any("--dataset" in option.opts for option in command.params)
+    if takes_data and "unexpected extra argument" in error.message:
+        click.echo("  → name the ratings by an option: --dataset NAME-OR-FILE", err=True)
+
+
 def exit_code_of(arguments: list[str]) -> int:
     """Run one command and say how it ended: 0, 2 for what the user can put right, 130 after Ctrl-C."""
     try:
@@ -188,6 +196,7 @@ def exit_code_of(arguments: list[str]) -> int:
         return 2
     except click.ClickException as error:
         error.show()
+        _say_where_data_go(error)
         return error.exit_code
     except Interrupted as stopped:
         click.echo(f"stopped: {stopped}", err=True)
