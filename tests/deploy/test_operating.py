@@ -356,7 +356,7 @@ def test_status_says_what_is_wrong_and_what_to_do(tmp_path: Path, capsys: pytest
 def test_a_runs_journal_becomes_metrics(tmp_path: Path) -> None:
     serve(InProcessLink(prepared(tmp_path, small_ratings(), small_config(rounds=2), nodes=2)), tmp_path / "run")
     figures = figures_of(stored(tmp_path / "run"))
-    text = text_of({"online": 2}, figures, Counter({"answers": 7, "refused.401": 3}), 12.0)
+    text = text_of({"online": 2}, figures, Counter({"answers": 7, "refused.401": 3}), 12.0, coordinated=True)
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert float(lines["fedrecplus_round"]) == 2
     assert float(lines["fedrecplus_upload_bytes_total"]) == sum(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -365,7 +366,7 @@ def _counts(server: Running) -> dict[str, int]:
         }
 
 
-def test_metrics_and_health_and_the_page_of_the_api(server: Running) -> None:
+def test_metrics_and_health_and_the_page_of_the_api(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.raw("GET", "/healthz")[:2] == (200, b"ok")
     assert server.raw("GET", "/metrics")[0] == 401
     token = (server.home.path / "metrics.token").read_text().strip()
@@ -373,6 +374,11 @@ def test_metrics_and_health_and_the_page_of_the_api(server: Running) -> None:
     assert status == 200
     families = {family.name for family in text_string_to_metric_families(text.decode())}
     assert {"fedrecplus_nodes", "fedrecplus_certificate_days", "fedrecplus_answers", "fedrecplus_round"} <= families
+    assert b"fedrecplus_run_failed 0.0" in text
+    with monkeypatch.context() as later:
+        later.setattr("fedrecplus.deploy.http.app.time", SimpleNamespace(time=lambda: time.time() + 100 * 86_400))
+        _, text, _ = server.raw("GET", "/metrics", headers={"authorization": f"Bearer {token}"})
+    assert re.search(rb"fedrecplus_certificate_days 72[45]\.", text), "days that are left now, not at the start"
     status, text, _ = server.raw("GET", "/v1/openapi.json")
     assert {"/v1/join", "/v1/work", "/v1/work/{number}", "/v1/objects/{digest}", "/v1/status"} <= set(
         msgspec.json.decode(text)["paths"]

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hmac
 import math
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ from fedrecplus.rates import TokenBuckets, peer_of
 MEDIA = "application/msgpack"
 _LONGEST_WAIT = 55.0
 """seconds that a poll is held: proxies close a silent connection after sixty"""
-_LONGEST_AWAY = 1800.0
+_LONGEST_AWAY, _DAY = 1800.0, 86_400.0
 _LONGEST_CODE = 4096
 _OVERHEAD = 4096
 """bytes of an answer beside its largest message"""
@@ -227,12 +228,14 @@ def make_app(served: Served) -> FastAPI:
             raise HTTPException(503, "the database takes nothing")
         return Response("ok", media_type="text/plain")
 
+    expires = time.time() + _DAY * served.certificate_days  # of the certificate that this worker has read
+
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         if not served.metrics_token or not hmac.compare_digest(given.encode(), served.metrics_token.encode()):
             raise HTTPException(401, "no token")
-        text = await run_in_threadpool(render, database, served.certificate_days)
+        text = await run_in_threadpool(render, database, (expires - time.time()) / _DAY)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     if served.page is not None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.figures import RunFigures, figures_of
+from fedrecplus.deploy.server.lease import is_held
 from fedrecplus.deploy.server.presence import worker_counters
 from fedrecplus.deploy.server.roster import Roster
-from fedrecplus.deploy.server.stored_run import StoredRun
+from fedrecplus.deploy.server.stored_run import FAILED, StoredRun
 
 _STATES = ("online", "offline", "expelled")
 _REFUSED = "refused."
@@ -22,21 +23,26 @@ def render(database: Database, certificate_days: float) -> str:
     states = [node["status"] for node in Roster(database).everybody()]
     nodes = {state: states.count(state) for state in _STATES}
     figures = RunFigures() if run is None else figures_of(run)
-    return text_of(nodes, figures, worker_counters(database), certificate_days)
+    return text_of(nodes, figures, worker_counters(database), certificate_days, coordinated=is_held(database))
 
 
-def text_of(nodes: dict[str, int], run: RunFigures, counters: Counter[str], certificate_days: float) -> str:
+def text_of(
+    nodes: dict[str, int], run: RunFigures, counters: Counter[str], certificate_days: float, *, coordinated: bool
+) -> str:
     """The figures in Prometheus's format."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(nodes, run, counters, certificate_days))
+    registry.register(_Collector(nodes, run, counters, certificate_days, coordinated=coordinated))
     return generate_latest(registry).decode()
 
 
 class _Collector:
-    def __init__(self, nodes: dict[str, int], run: RunFigures, counters: Counter[str], days: float) -> None:
+    def __init__(
+        self, nodes: dict[str, int], run: RunFigures, counters: Counter[str], days: float, *, coordinated: bool
+    ) -> None:
         self._nodes, self._run, self._counters, self._days = nodes, run, counters, days
+        self._coordinated = coordinated
 
     def collect(self) -> Iterator[Any]:
         """What Prometheus's client asks for."""
@@ -48,6 +54,8 @@ class _Collector:
         }
         gauges: Iterable[tuple[str, str, float]] = [
             ("certificate_days", "Days until the server's certificate expires.", self._days),
+            ("coordinated", "Whether a process runs rounds: 1, or 0.", self._coordinated),
+            ("run_failed", "Whether the last run failed: 1, or 0.", run.phase == FAILED),
             ("round", "Rounds that the last run has closed.", run.round),
             ("cohort", "Nodes that answered in the last round.", run.cohort),
             ("round_seconds", "Seconds of the last round.", run.last_seconds),
