@@ -19,9 +19,10 @@ from fedrecplus.deploy.wire import (
     Packet,
     Stage,
     encode_stage,
+    identity_number,
 )
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, pack
+from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, pack, to_bytes
 from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.stages import reveal
 from tests.deploy.in_process import MODEL, InProcessLink, change_terms, prepared, serve
@@ -57,6 +58,26 @@ def test_pinned_identities_sign_keys_and_survivors_and_the_sum_is_the_same(tmp_p
     stages = list(dict.fromkeys(packet.facts["stage"] for _, packet in link.asked))
     assert stages == ["advertise", "share", "mask", "consent", "reveal"]
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, secure_config()))
+
+
+def test_a_node_that_takes_another_s_number_keeps_nobody_out(tmp_path: Path) -> None:
+    """Numbers follow from identities, so everybody knows everybody's: who comes first with one must have signed it."""
+    homes = pinned(tmp_path, rounds=2)
+    with Store.open(homes[2].store) as store:
+        victim = identity_number(own_key(store).public_key().public_bytes_raw())
+
+    def pose(node: int, packet: Packet) -> Packet:
+        if node != 1 or packet.facts.get("stage") != "advertise":
+            return packet
+        own = msgspec.msgpack.decode(packet.arrays["message"].tobytes(), type=Advertisement)
+        forged = pack(msgspec.structs.replace(own, sender=to_bytes(victim)))
+        return Packet(packet.facts, {"message": np.frombuffer(forged, np.uint8)})
+
+    serve(InProcessLink(homes, pose), tmp_path / "run")
+    lines = journal_of(tmp_path / "run")
+    assert [line["lost"] for line in lines] == [{"1": "advertise malformed"}] * 2
+    assert lines[-1]["refusals"]["strikes"] == {"1": 2}
+    np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, secure_config(), [(2, 3, 4)] * 2, [(2, 3, 4)] * 2))
 
 
 @pytest.mark.parametrize("stage", ["advertise", "share", "mask", "consent", "reveal"])

@@ -45,7 +45,16 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import Grouping, cohort_bytes, decode
-from fedrecplus.parts.channel.secure import Aborted, Advertisement, Refused, SecureServer, pack, server_options, unpack
+from fedrecplus.parts.channel.secure import (
+    Aborted,
+    Advertisement,
+    Refused,
+    SecureServer,
+    check_signature,
+    pack,
+    server_options,
+    unpack,
+)
 from fedrecplus.protocol import Sums
 
 log = logging.getLogger("fedrecplus")
@@ -230,7 +239,10 @@ class SecureRound:
                 said = f"{str(count)[:20]} persons, at most {most_persons} are allowed (deploy run --persons-per-node)"
                 raise Refusal("out-of-range", said)
             try:
-                number = unpack(Advertisement, message, session).number
+                advert = unpack(Advertisement, message, session)
+                if self.pinned is not None:  # numbers follow from identities: who comes first with one may be another
+                    check_signature(advert, self.pinned)
+                number = advert.number
             except Refused as refused:
                 raise Refusal("malformed", str(refused)) from None
             if number in nodes:

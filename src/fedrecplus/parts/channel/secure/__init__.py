@@ -28,6 +28,7 @@ from fedrecplus.settings import Annotated, number, text
 
 if TYPE_CHECKING:
     from fedrecplus.parts.channel.secure.client import SecureClient as SecureClient
+    from fedrecplus.parts.channel.secure.keys import check_signature as check_signature
     from fedrecplus.parts.channel.secure.messages import (
         Advertisement as Advertisement,
         Refused as Refused,
