@@ -39,7 +39,7 @@ def _learns(rows: Sequence[Row]) -> str:
     if learned:
         return " and ".join(learned) + blind
     made = "1 attack" if len(seeing) == 1 else f"{len(seeing)} attacks"
-    return f"learns nothing that {made} could show, at most {_most(seeing)} of area{blind}"
+    return f"learns nothing that {made} could show: AUC at most {_most(seeing)} above control{blind}"
 
 
 def _gained(rows: Sequence[Row], knowing: str) -> str:
