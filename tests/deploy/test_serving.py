@@ -14,10 +14,11 @@ from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, pause
 from fedrecplus.deploy.server import Deployment, journal_of
-from fedrecplus.deploy.server.deployment import run_of
+from fedrecplus.deploy.server.deployment import DEPLOYMENT, run_of
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_json
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.in_process import InProcessLink, database_of, go_on, prepared, serve, small_config, stored
 from tests.deploy.replay import replayed, simulated
@@ -145,6 +146,11 @@ def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: st
     np.testing.assert_array_equal(model(tmp_path / "more"), simulated(RATINGS, whole))
     with pytest.raises(UserError, match="other settings"):
         go_on(tmp_path / "run", tmp_path / "x", change(more, "seed", 5), deployment, catalogue, overwrite=False)
+    written = json.loads((tmp_path / "run" / DEPLOYMENT).read_text())
+    for task in ({}, {"task": '{"of": "another version"}'}):
+        write_json(tmp_path / "run" / DEPLOYMENT, {"run": 1, "model": written["model"], **task})
+        with pytest.raises(UserError, match="names no task that this version reads"):
+            go_on(tmp_path / "run", tmp_path / "x", more, deployment, catalogue, overwrite=False)
 
 
 def test_who_has_left_is_in_no_round_of_a_run_that_goes_on(tmp_path: Path) -> None:

@@ -202,6 +202,19 @@ def test_what_is_no_run_to_begin_with_is_called_that(tmp_path: Path, capsys: Any
     assert "is not the folder of a finished run" in capsys.readouterr().err
 
 
+def test_a_deployed_run_is_gone_on_with_on_named_ratings_alone(tmp_path: Path, capsys: Any) -> None:
+    run, data = tmp_path / "run", "synthetic:clients=40,items=30,ratings_per_client=8"
+    train = ["train", "--algorithm", "fedmf", "--set", "server.rounds=3"]
+    assert exit_code_of([*train, "--dataset", data, "--out", str(run)]) == 0
+    (run / "data.json").write_text('{"dataset": "items.safetensors"}')  # what a deployed run notes
+    on = ["train", "--from", str(run), "--out", str(tmp_path / "next")]
+    for more in ([], ["--fold", "1"], ["--add", "more.csv"]):
+        capsys.readouterr()
+        assert exit_code_of([*on, *more]) == 2
+        assert "--dataset" in capsys.readouterr().err
+    assert exit_code_of([*on, "--dataset", data]) == 0
+
+
 def test_a_run_s_test_ratings_stay_those_that_no_table_was_trained_on(tmp_path: Path, capsys: Any) -> None:
     data, run = "synthetic:clients=40,items=30,ratings_per_client=8", str(tmp_path / "run")
     train = ["train", "--dataset", data, "--algorithm", "fedmf", "--set", "server.rounds=3", "--fold", "1"]

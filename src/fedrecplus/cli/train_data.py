@@ -77,7 +77,7 @@ class Asked:
     def data(self, began: RunFolder | None, *, resumed: bool) -> Data:
         """What isn't said is taken from the run that is resumed, or gone on from: there more is added or taken out."""
         noted: dict[str, Any] = began.data() if began else {"fold": 0}
-        chosen = None if self.full else noted["fold"] if self.fold is None else self.fold
+        chosen = None if self.full else noted.get("fold", 0) if self.fold is None else self.fold
         if self.full and self.test is not None:
             raise UserError("--full tests on nothing, --test names what to test on", "give one of them")
         add, gone = ((), ()) if resumed else (() if self.add is None else (self.add,), self.without)
@@ -88,6 +88,8 @@ class Asked:
         if "dataset" not in noted:
             remedy = "give --dataset NAME-OR-FILE, such as --dataset ml-100k; or --resume with the --out of a run"
             raise UserError("no data set is given", remedy)
+        if "fold" not in noted:
+            raise UserError("a deployed run's ratings are on its devices", "name others: --dataset NAME-OR-FILE")
         options = FileOptions(**noted.get("options", {}))
         self._check_kept(noted, options, resumed=resumed)
         if self.options.items is not None and not resumed:  # of the items that came, too

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, dumps, load_config, to_tables
@@ -203,8 +204,13 @@ def go_on(
         )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
     before = json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))
-    agreed = str(before["task"])
-    if not Task.parse(agreed).has_room(config.server.rounds, len(catalogue.ids)):
+    try:
+        agreed = str(before["task"])
+        task = Task.parse(agreed)
+    except (KeyError, ValueError, msgspec.MsgspecError):
+        problem = f"{previous} names no task that this version reads"
+        raise UserError(problem, "go on with the fedrecplus that wrote it, or begin a new model") from None
+    if not task.has_room(config.server.rounds, len(catalogue.ids)):
         agreed = ""
     model, rounds, data = str(before["model"]), earlier.server.rounds, RunFolder(previous).data()
     deployment = replace(deployment, model=model, task=agreed, earlier_rounds=rounds)
