@@ -94,13 +94,13 @@ class Policy(msgspec.Struct, frozen=True):
             raise Refusal("policy", f"rows of {few} in the sums, and {self.fewest_contributors} are wanted")
         if self.bare:
             return
+        allow = "`fedrecplus device policy --allow-bare` would let it"
         if is_secure(config) and catalogue.tells_participants:  # however they were added up
             raise Refusal("policy", "exact figures of the participants beside secure sums tell what the sums hide")
         if is_secure(config) and ring.weights == "sent" and ring.counts_raters(all_items=config.model.ALL_ITEMS):
-            raise Refusal("policy", "channel.weights=sent: each sum would count exactly who in it rated what")
+            raise Refusal("policy", f"channel.weights=sent: each sum would count exactly who rated what; {allow}")
         if not config.shows_rows:
             return
-        allow = "`fedrecplus device policy --allow-bare` would let it"
         ratio = config.pseudo_items.ratio
         if ratio < self.least_ratio:
             raise Refusal("policy", f"{ratio:g} pseudo items per rating, at least {self.least_ratio:g} wanted; {allow}")
