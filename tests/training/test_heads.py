@@ -59,12 +59,15 @@ def test_the_chosen_head_leads_beyond_its_standard_error_and_is_the_models() -> 
     config, kept = problem.config, held_back.ratings
     state = list(rounds(engine, held_back.problem))[held_back.until - 1][0]
     chosen, _ = held_back.chosen(engine, state)
-    losses, fallback = [], Fallback.of(held_back.problem.ratings, config)
-    for place in range(len(config.model.head_choices()[0].candidates)):
-        headed = replace(state, server=replace(state.server, head=(place,)))
-        predict = predictor_of(engine, held_back.problem, headed).predict
-        losses.append(errors_of(kept, predict, fallback).squared)
-    assert chosen.server.head[0] == surely_best(np.array(losses))
+    fallback, head = Fallback.of(held_back.problem.ratings, config), ()
+    for choice in (one for one in config.model.head_choices() if one.by == "errors"):
+        losses = []
+        for place in range(len(choice.candidates)):
+            headed = replace(state, server=replace(state.server, head=(*head, place)))
+            predict = predictor_of(engine, held_back.problem, headed).predict
+            losses.append(errors_of(kept, predict, fallback).squared)
+        head = (*head, surely_best(np.array(losses), choice.sure))
+    assert chosen.server.head[: len(head)] == head
     run = train(training, test, config)
     assert run.result["chosen"] == config.model.head_changes(chosen.server.head)
     settings = run.recommender.model.config.model.settings
@@ -76,6 +79,8 @@ def test_a_lead_within_its_standard_error_is_none() -> None:
     usual = rng.normal(size=400) ** 2
     assert surely_best(np.array([usual, usual - 0.001 + rng.normal(size=400)])) == 0
     assert surely_best(np.array([usual, usual - 0.2 + 0.1 * rng.normal(size=400)])) == 1
+    by_one_and_a_half = np.array([usual, usual - 0.15 + 2.0 * (-1.0) ** np.arange(400)])
+    assert (surely_best(by_one_and_a_half), surely_best(by_one_and_a_half, 2.0)) == (1, 0)
 
 
 def test_nothing_is_kept_back_without_a_choice() -> None:

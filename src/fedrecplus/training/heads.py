@@ -97,7 +97,7 @@ class HeldBack:
         for choice in self.problem.config.model.head_choices():
             states = [_with_head(state, (*head, place)) for place in range(len(choice.candidates))]
             losses = self._errors(engine, states) if choice.by == "errors" else self._of_lists(engine, states)
-            head = (*head, surely_best(losses, self.sure))
+            head = (*head, surely_best(losses, max(self.sure, choice.sure)))
             numbers += 2 * len(losses)
         return _with_head(state, head), BYTES_PER_NUMBER * numbers * len(self.problem.able)
 

@@ -36,6 +36,8 @@ class HeadChoice(NamedTuple):
     """what federated validation judges them by"""
     candidates: tuple[Changes, ...]
     """the first is no change"""
+    sure: float = 1.0
+    """standard errors by which another must be better"""
 
 
 class Turn(NamedTuple):

@@ -78,8 +78,9 @@ class Settings(PublicSettings):
     """κ, how much more alike those are who chose an item than everybody: damps its steps"""
     popular_choices: ClassVar[float] = 1.0
     """pseudo-choices of the average person, drawn by popularity, that u is shrunk to"""
-    interaction_scale: ClassVar[float] = 0.9
-    """prior sd of the weights of W's columns in predicted ratings"""
+    interaction_scale: Annotated[
+        float, number(0.01, 100, "prior sd of the weights of W's columns in predicted ratings")
+    ] = 0.9
     rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
     popularity_weight: Annotated[
         float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")

@@ -33,10 +33,13 @@ from fedrecplus.settings import Annotated, number, text
 
 _PRIORS = {"user_mean": (0.0, 0.85, 1.7), "public_scale": (0.05, 0.18)}
 _RIDGES = {"noise": (1.2, 2.2, 4.0), "bias_scale": (0.5, 1.0, 1.5)}
+_SCALES = {"interaction_scale": (0.5,)}
 _SMOOTHNESS = {"kernel_scale": (0.3, 0.55)}
 _STRUCTURES = {"structure": ("whole", "popular"), "popularity_weight": (0.0, 0.3, 1.0)}
 _MIXTURES = {"rating_weight": (0.0, 0.06, 0.2)}
 """values of settings that validation chooses from, in every combination, whatever the config says"""
+_SURELY = 2.0
+"""standard errors by which choices must say less of ratings: at one, small sets took that by chance, and lost .4 %"""
 
 
 class Settings(ials.Settings):
@@ -144,6 +147,7 @@ class Joint(ials.Ials[J]):
         """
         return (
             HeadChoice("errors", _combined(_PRIORS)),
+            HeadChoice("errors", _combined(_SCALES), _SURELY),
             HeadChoice("errors", _combined(_RIDGES)),
             HeadChoice("errors", _combined(_SMOOTHNESS)),
             HeadChoice("lists", _combined(_STRUCTURES)),
