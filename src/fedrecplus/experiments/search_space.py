@@ -21,7 +21,6 @@ _NEVER = {
     "algorithm": "the algorithm is a name, not a setting",
 }
 _ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
-_ALWAYS |= {"model.item_learning_rate"}
 """searched by default even where the config leaves them as they are"""
 _OF_LISTS = re.compile(r"model\.(interaction_factors|rating_weight|popularity_weight)")
 """what decides how lists are ranked, and ratings hardly"""

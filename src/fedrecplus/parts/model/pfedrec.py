@@ -10,7 +10,7 @@ the last round counts, where it takes the best by validation.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,8 @@ class Settings(ClickSettings):
 
     factors: Annotated[int, number(1, 4096, "d, columns of E")] = 32
     learning_rate: Annotated[float, number(1e-12, 1e6, "step size of the score function")] = 0.1
-    item_learning_rate: Annotated[
-        float, number(1e-12, 1e6, "step size of E, times items and by the mean loss; 0.1 × 80 in the authors' code")
-    ] = 8.0
+    item_learning_rate: ClassVar[float] = 8.0
+    """step size of E, times items and by the mean loss; 0.1 × 80 in the authors' code"""
     local_epochs: Annotated[int, number(1, 10_000, "K, passes over the client's rows in a round")] = 1
     batch_size: Annotated[int, number(0, 10**9, "B, rows per local step; 0: all at once")] = 256
     table: Annotated[
