@@ -171,7 +171,7 @@ def _given(ratings: Ratings, held_out: pl.DataFrame) -> Candidates:
 def systems(benchmark: Benchmark) -> dict[str, Callable[[BenchmarkTask], dict[str, Any]]]:
     """What is run, by name: the default, our presets and the family, and centralised peers that are installed."""
     lists = benchmark.measure == LISTS_OF
-    ours = {"default": _default} | ({"default, ratings as clicks": _as_clicks} if lists else {})
+    ours = {"default": _default} | ({"default as clicks": _as_clicks} if lists else {})
     presets = {name: _of_preset(name) for name in (LIST_PRESETS if lists else RATING_PRESETS)}
     peers: dict[str, Fit] = {"popularity": global_mean, "EASE": ease, "iALS": ials} if lists else {"biases": bias_only}
     if not lists:
