@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +12,10 @@ import fedrecplus as fr
 from fedrecplus.config import assign, preset
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Engine, Problem, engine_of, prepare, rounds
-from fedrecplus.training import Fallback, errors_of, predictor_of, train
+from fedrecplus.errors import UserError
+from fedrecplus.training import Checkpoint, Fallback, errors_of, predictor_of, train
 from fedrecplus.training.heads import HeldBack, kept_back, surely_best
+from fedrecplus.training.run_folder import CHECKPOINT
 
 SMALL = ("model.factors=3", "model.interaction_factors=4", "server.rounds=4", "channel.least_cohort=5")
 
@@ -96,6 +99,12 @@ def test_a_run_that_goes_on_after_the_choice_comes_to_the_same(tmp_path) -> None
     assert whole.result["chosen"], "else there is nothing to keep"
     with pytest.raises(KeyboardInterrupt):
         train(training, test, config, out=tmp_path / "run", stop=lambda: next(calls))
+    shutil.copytree(tmp_path / "run", tmp_path / "earlier")
     resumed = train(training, test, config, out=tmp_path / "run", resume=True)
     assert resumed.result["chosen"] == whole.result["chosen"]
     assert resumed.rmse == whole.rmse
+    saved = Checkpoint.read(tmp_path / "earlier" / CHECKPOINT)
+    server = replace(saved.state.server, head=saved.state.server.head[1:])  # as before there was another choice
+    replace(saved, state=replace(saved.state, server=server)).write(tmp_path / "earlier" / CHECKPOINT)
+    with pytest.raises(UserError, match="validation chose among other settings"):
+        train(training, test, config, out=tmp_path / "earlier", resume=True)

@@ -82,6 +82,9 @@ def train(
         noted = folder.data().get("start")
         earlier = Earlier.of(noted, config) if earlier is None and noted else earlier
         saved, begun = folder.go_back_to_checkpoint(), folder.data().get("made", {})
+        if saved and saved.state.server.head and len(saved.state.server.head) != len(config.model.head_choices()):
+            other = f"{folder.path}: validation chose among other settings than this version's"
+            raise UserError(other, "resume with the fedrecplus that began it, or begin anew with --overwrite")
         problem = prepare(ratings, config, saved.public(problem.public), test=test) if saved else problem
         data["run"] = folder.data().get("run", "")
     elif folder:
