@@ -99,7 +99,7 @@ def run_command(
     \b
     Examples, on the machine where `fedrecplus server up` runs:
       fedrecplus deploy items ml-100k --out items.safetensors
-      fedrecplus deploy run --algorithm fedrec+private --items items.safetensors --nodes 3 --out runs/first
+      fedrecplus deploy run --algorithm fedrec+secure --items items.safetensors --nodes 250 --out runs/first
       fedrecplus deploy run --resume --out runs/first
     """
     server = server_at(home)
