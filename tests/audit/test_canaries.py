@@ -72,10 +72,11 @@ def problem_of(*settings: str) -> Problem:
 def cut_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every mechanism adds a tenth of the noise that it claims."""
     for mechanism in (Central, Distributed):
-        noisy = mechanism.noisy
-        monkeypatch.setattr(
-            mechanism, "noisy", lambda self, vector, z, *rest, noisy=noisy: noisy(self, vector, z / 10, *rest)
-        )
+
+        def noisy(self, vector, release, words=None, whole=mechanism.noisy):
+            return whole(self, vector, release._replace(multiplier=release.multiplier / 10), words)
+
+        monkeypatch.setattr(mechanism, "noisy", noisy)
     scale, gaussian = local.laplace_scale, local.seeded_gaussian
     monkeypatch.setattr(local, "laplace_scale", lambda settings: scale(settings) / 10)
     monkeypatch.setattr(local, "seeded_gaussian", lambda *key: gaussian(*key) / 10)

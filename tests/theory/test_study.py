@@ -151,7 +151,7 @@ def test_a_horizon_s_floor_and_bound_are_those_of_its_own_constants(tmp_path: Pa
     assert not all(own["failed"] for own in found)
 
 
-@pytest.mark.parametrize(("given", "said"), [("10,100", "several T"), ("ten,20,30", "numbers of rounds")])
+@pytest.mark.parametrize(("given", "said"), [("10,100", "several T"), ("ten,20,30", "not all whole numbers")])
 def test_too_few_numbers_of_rounds_are_refused(given: str, said: str, tmp_path: Path) -> None:
     run = trained(tmp_path / "run", "fedrec+paper", rounds=3)
     with pytest.raises(UserError, match=said):
