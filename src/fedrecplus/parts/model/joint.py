@@ -38,8 +38,8 @@ _SMOOTHNESS = {"kernel_scale": (0.3, 0.55)}
 _STRUCTURES = {"structure": ("whole", "popular"), "popularity_weight": (0.0, 0.3, 1.0)}
 _MIXTURES = {"rating_weight": (0.0, 0.06, 0.2)}
 """values of settings that validation chooses from, in every combination, whatever the config says"""
-_SURELY = 2.0
-"""standard errors by which choices must say less of ratings: at one, small sets took that by chance, and lost .4 %"""
+_SURELY = 3.0
+"""standard errors by which choices must say less of ratings: at one or two, small sets took that by chance"""
 
 
 class Settings(ials.Settings):
