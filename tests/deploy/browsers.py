@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import base64
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +102,18 @@ def cluster_of(folder: Path, config: Config, nodes: int, wanted: int, **deployme
     ratings, terms = small_ratings(clients=nodes, items=ITEMS, seed=7), {"deadline": GIVE_UP, **deployment}
     write_bundle(folder / "server" / "page")
     return Cluster(folder, ratings, config, nodes, ItemCatalogue.published(PUBLIC), wanted=wanted, **terms)
+
+
+@contextmanager
+def hosted(folder: Path) -> Iterator[str]:
+    """The address of a web host of somebody else's: files as they are, with no policy but the page's own."""
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
 
 
 class DevicePage:

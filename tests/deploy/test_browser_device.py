@@ -37,13 +37,13 @@ from tests.deploy.browsers import (
     Ratings,
     cluster_of,
     demonstration,
+    hosted,
     ratings_of_nodes,
     stepped,
     vector_of,
 )
 from tests.deploy.cluster import Cluster
 from tests.deploy.running import Running
-from tests.page.browser import served
 from tests.page.test_accessible import RUN_AXE, npm  # noqa: F401  (npm is a fixture)
 from tests.waiting import GIVE_UP, wait_until
 
@@ -91,8 +91,8 @@ def test_a_closed_tab_is_a_dropout_and_a_page_from_elsewhere_takes_part_and_leav
     config = demonstration(3, channel__bits=16)
     with (
         cluster_of(tmp_path, config, 4, 5, quorum=0.75, deadline=20.0) as cluster,
-        served(tmp_path / "elsewhere") as elsewhere,
-        served(tmp_path / "server" / "page") as stranger,
+        hosted(tmp_path / "elsewhere") as elsewhere,
+        hosted(tmp_path / "server" / "page") as stranger,
     ):
         write_bundle(tmp_path / "elsewhere", f"https://127.0.0.1:{cluster.server.port}")
         closed = DevicePage(browser, cluster.server, "closed")
