@@ -120,7 +120,7 @@ def _theory(extent: Extent, data: tuple[str, ...]) -> list[tuple[str, ...]]:
     train, found = ("train", *data, "--algorithm", "fedrec+paper", *set_options(extent.settings)), []
     for number, (name, changes) in enumerate(STUDIED.items(), start=1):
         run = extent.file(name)
-        over = () if number == 1 else ("--looks", "12", "--corollary", HORIZONS)
+        over = () if number == 1 else ("--looks", "12", "--corollary", HORIZONS, "--workers", str(extent.workers))
         found.append((*train, *set_options(changes), "--out", run))
         found.append(("theory", run, *over, "--json", extent.file(f"theory-{number}.json")))
     return found

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.arrays import NOTHING, add_to_diagonal, in_numpy, like, product, remember_last, rows_of, solve, zeros
+from fedrecplus.arrays import (
+    NOTHING,
+    add_to_diagonal,
+    greatest_rows,
+    in_numpy,
+    like,
+    product,
+    remember_last,
+    rows_of,
+    solve,
+    zeros,
+)
 
 DRAWS = np.random.default_rng(5)
 
@@ -52,6 +63,18 @@ def test_a_system_has_the_same_bits_in_every_batch() -> None:
     together, alone = solve(gram, moment, 4), solve(gram[13:14], moment[13:14], 4)
     for whole, one in zip(together, alone, strict=True):
         np.testing.assert_array_equal(whole[13], one[0])
+
+
+@pytest.mark.parametrize("width", [0, 1, 6])
+def test_the_greatest_of_rows_is_that_of_those_that_are_there(move: Callable[[Any], Any], width: int) -> None:
+    table, items = DRAWS.normal(size=(9, 4)), DRAWS.integers(NOTHING, 9, size=(5, width))
+    items[3] = NOTHING
+    found = np.asarray(greatest_rows(move(table), move(items), -2.5))
+    for line, own in zip(found, items, strict=True):
+        expected = (
+            table[own[own != NOTHING]].max(axis=0, initial=-np.inf) if (own != NOTHING).any() else np.full(4, -2.5)
+        )
+        np.testing.assert_array_equal(line, expected)
 
 
 def test_rows_of_no_item_are_zero(move: Callable[[Any], Any]) -> None:

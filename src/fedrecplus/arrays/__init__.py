@@ -67,6 +67,15 @@ def rows_of(table: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
     return _of(table).rows_of(table, items)  # type: ignore[no-any-return]
 
 
+def greatest_rows(table: NDArray[Any], items: NDArray[Any], least: float) -> NDArray[Any]:
+    """Number by number the greatest of the table's rows of items (lines, n): (lines, columns), ``least`` of none.
+
+    >>> greatest_rows(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([[1, 0], [NOTHING, NOTHING]]), -1.0).tolist()
+    [[3.0, 2.0], [-1.0, -1.0]]
+    """
+    return _of(table).greatest_rows(table, items, least)  # type: ignore[no-any-return]
+
+
 def own_rows(tables: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
     """Rows of items (…, n) of each one's own table (…, items, columns), zero where there is none.
 

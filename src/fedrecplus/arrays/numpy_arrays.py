@@ -31,6 +31,15 @@ def rows_of(table: Array, items: NDArray[np.integer[Any]]) -> Array:
     return rows
 
 
+def greatest_rows(table: Array, items: NDArray[np.integer[Any]], least: float) -> Array:
+    """See ``arrays.greatest_rows``."""
+    from fedrecplus.arrays import kernels  # here: see ``solve``
+
+    greatest = np.full((len(items), table.shape[1]), least, table.dtype)
+    kernels.greatest_rows(table, items, greatest)
+    return greatest
+
+
 def marked(items: Array, count: int) -> NDArray[np.bool_]:
     """See ``arrays.marked``; one more place takes what is no item, and goes."""
     mask = np.zeros((*items.shape[:-1], count + 1), np.bool_)

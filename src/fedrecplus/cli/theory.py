@@ -10,7 +10,7 @@ import typer
 
 from fedrecplus.cli.declaring import whole_numbers_in
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, write_files
+from fedrecplus.cli.options import Allow, JsonFile, PlotFile, Workers, check_file_place, write_files
 from fedrecplus.experiments.theory import (
     Constants,
     conditions_table,
@@ -32,6 +32,7 @@ def theory_command(
         str | None,
         typer.Option(metavar="T1,T2,…", help="Also train for these numbers of rounds with the corollary's step sizes."),
     ] = None,
+    workers: Workers = 0,
     allow: Allow = None,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
@@ -53,7 +54,9 @@ def theory_command(
     content = theory(run, dataset=dataset, looks=looks, allow=allow or ())
     if lengths:
         k = Constants(**{field.name: content["estimates"][field.name] for field in fields(Constants)})
-        content["corollary"] = horizons.corollary(run, lengths, k, dataset=dataset, looks=looks, allow=allow or ())
+        content["corollary"] = horizons.corollary(
+            run, lengths, k, dataset=dataset, looks=looks, allow=allow or (), workers=workers
+        )
     content["made"] = watch.made(content["seed"])
     _show(content)
     write_files(content, json_file, plot_file, {})

@@ -1,6 +1,6 @@
 """Cosine similarity between encoded items, rounded so that ties are ties in every engine.
 
-In NumPy, clients in batches look cosines up in a table of all items, by numba kernels (``arrays/kernels.py``).
+Clients in batches look cosines up in a table of all items; in NumPy by numba kernels (``arrays/kernels.py``).
 """
 
 from __future__ import annotations
@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.arrays import NOTHING, Array, Items, compiled, namespace, remember_last, rows_of
+from fedrecplus.arrays import (
+    NOTHING,
+    Array,
+    Items,
+    compiled,
+    greatest_rows,
+    namespace,
+    remember_last,
+    rows_of,
+    zeros,
+)
 
 DECIMALS = 10
 """similarities closer than this are the same; the lower item number then comes first"""
 LARGEST_TABLE = 4_096
 """items up to which all similarities are kept (128 MB)"""
-_LEAST = -2.0
-"""less than any cosine"""
+_OPPOSITE, _LEAST = -1.0, -2.0
+"""the smallest cosine, and less than any"""
 
 
 def similarity_matrix(first: Array, second: Array) -> Array:
@@ -35,19 +45,14 @@ def unit_rows(E: Array) -> Array:
 def likeness_to_rated(features: Array, rated: Items) -> Array:
     """Every item's greatest cosine with one of the rated items (…, n): (…, items), −1 where nothing is rated."""
     xp = namespace(features)
-    if not isinstance(features, np.ndarray):
-        likest = -xp.ones((*rated.shape[:-1], len(features)), dtype=features.dtype, device=features.device)
-        for items in xp.unstack(rated, axis=-1):
-            cosines = similarity_matrix(rows_of(features, items), features)
-            likest = xp.where((items >= 0)[..., None], xp.maximum(likest, cosines), likest)
-        return likest
-    if rated.ndim == 1:
-        return similarity_matrix(features, features[rated[rated >= 0]]).max(axis=-1, initial=-1.0)  # type: ignore[no-any-return]
-    if len(features) > LARGEST_TABLE:
-        return np.stack([likeness_to_rated(features, line) for line in rated])
-    likest = np.full((len(rated), len(features)), -1.0)
-    compiled().greatest_rows(table_of(features), rated, likest)
-    return likest
+    if rated.ndim > 1 and len(features) <= LARGEST_TABLE:
+        return greatest_rows(table_of(features), rated, _OPPOSITE)
+    if rated.ndim > 1:
+        return xp.stack([likeness_to_rated(features, line) for line in rated])  # type: ignore[no-any-return]
+    own = rated[rated > NOTHING]
+    if len(own) == 0:
+        return zeros((len(features),), features) + _OPPOSITE
+    return xp.max(similarity_matrix(features, features[own]), axis=-1)  # type: ignore[no-any-return]
 
 
 def nearest_rated(features: Array, items: Items, rated: Items) -> Items:
@@ -65,4 +70,4 @@ def nearest_rated(features: Array, items: Items, rated: Items) -> Items:
 def table_of(features: Array) -> Array:
     """All similarities, once for all clients of a round."""
     table: Any = similarity_matrix(features, features)
-    return np.ascontiguousarray(table)
+    return np.ascontiguousarray(table) if isinstance(table, np.ndarray) else table

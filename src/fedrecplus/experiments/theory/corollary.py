@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from fedrecplus.experiments.comparison import Table
 from fedrecplus.experiments.theory.constants import Constants, constants
 from fedrecplus.experiments.theory.study import LOOKS, look_at_states, open_run
 from fedrecplus.experiments.theory.theorem import bound, conditions
+from fedrecplus.workers import Stop, Tell, run_tasks
 
 LEAST_HORIZONS = 3
 """a slope through fewer points says nothing"""
@@ -63,21 +65,25 @@ def corollary(
     dataset: str | None = None,
     looks: int = LOOKS,
     allow: Collection[str] = (),
+    workers: int = 1,
 ) -> dict[str, Any]:
     """Train a run's config anew for each number of rounds, with the corollary's steps. For JSON."""
     check_horizons(horizons)
-    case, first = open_run(folder, dataset, allow), min(horizons)
-    trained = [_train(case.training, case.config, T, first, k, looks) for T in sorted(set(horizons))]
+    case, first, wanted = open_run(folder, dataset, allow), min(horizons), sorted(set(horizons), reverse=True)
+    work = functools.partial(_train, case.training, case.config, first, k, looks)
+    trained = sorted((each for _, each in run_tasks(work, wanted, workers)), key=lambda each: each.rounds)
     T, smallest = np.array([(each.rounds, each.smallest) for each in trained]).T
     slope = float(np.polyfit(np.log(T), np.log(smallest), 1)[0])
     return {"horizons": [asdict(each) for each in trained], "slope": slope, "says": _says(trained, slope)}
 
 
-def _train(training: Ratings, config: Config, rounds: int, first: int, k: Constants, looks: int) -> Horizon:
+def _train(
+    training: Ratings, config: Config, first: int, k: Constants, looks: int, rounds: int, *_: Tell | Stop
+) -> Horizon:
     rate, eta = corollary_steps(rounds, first, config.model.local_epochs, k)
     steps = (f"model.learning_rate={rate}", f"server_optimizer.learning_rate={eta}", f"server.rounds={rounds}")
     config = assign(config, steps)
-    seen, _, _ = look_at_states(engine_of(config), prepare(training, config), looks)
+    seen = look_at_states(engine_of(config), prepare(training, config), looks)[0]
     own = constants(seen)
     failed = [condition.what for condition in conditions(own, config) if not condition.holds]
     limit = None if failed else bound(own, config, seen[0].objective, rounds)["bound"]
