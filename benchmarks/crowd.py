@@ -32,7 +32,7 @@ from fedrecplus.deploy.node import (
     split_address,
     trust,
 )
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire.packet import Packet
 
 _BACK_AFTER_A_KILL = 2.0
 

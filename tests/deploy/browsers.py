@@ -16,7 +16,9 @@ import numpy as np
 from fedrecplus.config import Config, change, preset
 from fedrecplus.deploy.device.batching import rated_items
 from fedrecplus.deploy.operate.homes import ServerHome
-from fedrecplus.deploy.wire import ItemCatalogue, as_told, next_state, sum_terms
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.ring import sum_terms
+from fedrecplus.deploy.wire.steps import as_told, next_state
 from fedrecplus.device import Device
 from fedrecplus.parts.channel import RingVector, decode, encode, zeros
 from fedrecplus.parts.channel._ring import Encoding, from_bytes

@@ -22,7 +22,9 @@ from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import CoordinatedRun, Database, Deployment, Lease, Link, StoredRun, export, run_of
 from fedrecplus.deploy.server.schema import objects, runs
 from fedrecplus.deploy.server.task_log import entries_of
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Task
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.task import Task
 from tests.waiting import GIVE_UP
 
 MODEL = "00c0ffee"

@@ -13,7 +13,11 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, encode_request, persons_bound, sum_terms
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import ITEMS
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.ring import persons_bound, sum_terms
 from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.engines.state import remember
 from fedrecplus.parts.channel import add_all, decode, encode

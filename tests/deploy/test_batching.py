@@ -10,7 +10,9 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Store, answer, load_clients
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import encode_request
 from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, allow_clear, small_config

@@ -14,7 +14,9 @@ from fedrecplus import deploy
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, decode_request, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import decode_request, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.parts import KINDS
 from fedrecplus.rounds import start_server

@@ -14,18 +14,13 @@ from fedrecplus.config import Config
 from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
 from fedrecplus.deploy.server import CoordinatedRun, Deployment, Lease, begin
 from fedrecplus.deploy.server.link import DatabaseLink
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    Packet,
-    Stage,
-    Task,
-    as_told,
-    encode_request,
-    encode_stage,
-    first_state,
-    next_state,
-    sum_terms,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.ring import sum_terms
+from fedrecplus.deploy.wire.stages import Stage, encode_stage
+from fedrecplus.deploy.wire.steps import as_told, first_state, next_state
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.parts.channel import never_summed
 from fedrecplus.parts.channel._ring import from_bytes
 from fedrecplus.protocol import Sums

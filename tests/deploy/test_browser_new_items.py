@@ -10,7 +10,8 @@ import pytest
 
 from fedrecplus.config import change
 from fedrecplus.deploy.server import Deployment, go_on
-from fedrecplus.deploy.wire import ItemCatalogue, first_state, grown_state
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.steps import first_state, grown_state
 from fedrecplus.web.page.bundle import write_bundle
 from tests.deploy.browsers import ITEMS, PUBLIC, DevicePage, demonstration, ratings_of_nodes, stepped
 from tests.deploy.cluster import Cluster

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.audit.canaries import REFUTES, Canaries
 from fedrecplus.audit.epsilon_bounds import bounds
 from fedrecplus.config import assign, check, preset
-from fedrecplus.deploy.wire import SumTerms, sum_terms
+from fedrecplus.deploy.wire.ring import SumTerms, sum_terms
 from fedrecplus.engines import Problem, engine_of, message_of, prepare
 from fedrecplus.parts.channel import Encoding, RingVector, add_all, decode, encode
 from fedrecplus.parts.privacy import Words, distributed, seeded_words

@@ -14,7 +14,9 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import Deployment
-from fedrecplus.deploy.wire import FEWEST, ITEMS, ItemCatalogue, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import FEWEST, ITEMS
+from fedrecplus.deploy.wire.request import encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_tensors
 from fedrecplus.rounds import start_server

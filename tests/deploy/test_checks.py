@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.deploy.wire import VERSION, Packet, Refusal, RoundTerms, decode_reply
+from fedrecplus.deploy.wire.packet import VERSION, Packet, Refusal
+from fedrecplus.deploy.wire.reply import RoundTerms, decode_reply
 from tests.deploy.in_process import MODEL, small_config
 
 EXPECTED = RoundTerms(MODEL, 3, (40, 4), small_config(), clients_per_node=3, largest_change=10.0)

@@ -15,7 +15,7 @@ from fedrecplus.config import change
 from fedrecplus.deploy.server import CoordinatedRun, Lease, export, journal_of, serve as serve_run
 from fedrecplus.deploy.server.cohort import draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import NodeRecords
-from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config, stored

@@ -10,7 +10,9 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer, spent
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server.statistics import before_first_round
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import encode_request
 from tests.deploy.in_process import MODEL, InProcessLink, change_terms, serve
 from tests.deploy.summing import secure_config
 from tests.deploy.test_budget import RATINGS, begun, budget_config

@@ -8,7 +8,8 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer, own_key, pin_identities
-from fedrecplus.deploy.wire import ItemCatalogue, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.request import encode_request
 from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, small_config
 from tests.deploy.summing import secure_config

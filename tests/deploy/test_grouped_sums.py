@@ -18,19 +18,12 @@ from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.server.task_log import entries_of
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Task,
-    decode_request,
-    first_state,
-    next_state,
-    persons_bound,
-    sum_arrays,
-    sum_terms,
-    told_tables,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import decode_request, told_tables
+from fedrecplus.deploy.wire.ring import persons_bound, sum_terms
+from fedrecplus.deploy.wire.steps import first_state, next_state, sum_arrays
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.engines.state import remember
 from fedrecplus.parts.channel import RingVector, add_all, decode, encode, expected_in, joined

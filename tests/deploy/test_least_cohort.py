@@ -14,7 +14,10 @@ from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import journal_of, most_persons
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request, sum_terms
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.ring import sum_terms
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import encoding_for, layout_of, secure
 from fedrecplus.parts.channel.secure.client import SecureClient

@@ -14,15 +14,10 @@ from fedrecplus.config import Config
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy.device import Policy, Store, answer, save_policy
 from fedrecplus.deploy.server.statistics import before_first_round
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    Packet,
-    Stage,
-    decode_request,
-    encode_request,
-    encode_stage,
-    mask_context,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import decode_request, encode_request
+from fedrecplus.deploy.wire.stages import Stage, encode_stage, mask_context
 from fedrecplus.parts.channel import RingLayout
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.client_state import ClientState

@@ -29,8 +29,10 @@ from fedrecplus.deploy.server import Lease
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.schema import objects, work
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.deploy.wire.questions import WorkItem
+from fedrecplus.deploy.wire.request import encode_request
 from fedrecplus.deploy.wire.sealing import SealingKey
 from fedrecplus.errors import UserError
 from fedrecplus.rounds import start_server

@@ -16,7 +16,8 @@ from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer, pause
 from fedrecplus.deploy.node import NodeHome, NodeMetrics, read_public_key
 from fedrecplus.deploy.node.connection import ConnectionFigures
-from fedrecplus.deploy.wire import Packet, encode_refusal
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.reply import encode_refusal
 from fedrecplus.errors import UserError
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.deploy.running import Running

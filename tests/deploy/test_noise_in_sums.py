@@ -14,17 +14,12 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, change
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.server import secure_sums
-from fedrecplus.deploy.wire import (
-    ITEMS,
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Stage,
-    check_deployable,
-    encode_request,
-    encode_stage,
-    sum_terms,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import ITEMS
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import check_deployable, encode_request
+from fedrecplus.deploy.wire.ring import sum_terms
+from fedrecplus.deploy.wire.stages import Stage, encode_stage
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import VERSION, Survivors, pack, to_bits

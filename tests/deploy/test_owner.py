@@ -16,7 +16,8 @@ from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.device.models import worth_keeping
 from fedrecplus.deploy.node import NODE_KEY, NodeHome, join, prepare
 from fedrecplus.deploy.operate.certificates import make_server_certificates
-from fedrecplus.deploy.wire import ItemCatalogue, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.request import encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked
 from fedrecplus.rounds import start_server

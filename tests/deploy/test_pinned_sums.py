@@ -15,12 +15,9 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store, answer, own_key, pin_identities
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.wire import (
-    Packet,
-    Stage,
-    encode_stage,
-    identity_number,
-)
+from fedrecplus.deploy.wire.identities import identity_number
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.stages import Stage, encode_stage
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, pack, to_bytes
 from fedrecplus.parts.channel.secure.server import SecureServer

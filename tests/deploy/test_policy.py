@@ -14,7 +14,9 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, check
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import ITEMS
+from fedrecplus.deploy.wire.request import check_deployable, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import start_server

@@ -10,7 +10,8 @@ import pytest
 from fedrecplus.config import change
 from fedrecplus.deploy.device import CHANNELS, Policy, Store, agree, known_catalogues, save_policy
 from fedrecplus.deploy.server import Deployment, go_on
-from fedrecplus.deploy.wire import ItemCatalogue, Task
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.task import Task
 from tests.deploy.cluster import Cluster, exact
 from tests.deploy.test_new_items import ADDED, WHOLE, first_items, simulated
 from tests.waiting import GIVE_UP

@@ -22,7 +22,7 @@ from fedrecplus.deploy.operate.processes import server_port
 from fedrecplus.deploy.server import Lease
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.deploy.wire.questions import object_digest
 from tests.deploy.in_process import database_of, prepared, small_config, stored
 from tests.deploy.running import Running

@@ -10,7 +10,8 @@ import pytest
 from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Packet
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.training.privacy import LEDGER, budget_spent, privacy_lines
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.cluster import Cluster, before_all

@@ -12,7 +12,8 @@ import pytest
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Policy, Store
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.parts.channel import RingSettings
 from tests.deploy.in_process import InProcessLink, prepared, serve
 from tests.deploy.replay import simulated

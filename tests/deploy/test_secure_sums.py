@@ -14,14 +14,10 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import change, dumps
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.wire import (
-    Packet,
-    Refusal,
-    Stage,
-    Task,
-    check_deployable,
-    encode_stage,
-)
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import check_deployable
+from fedrecplus.deploy.wire.stages import Stage, encode_stage
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.messages import Advertisement
 from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, small_config, stored

@@ -15,7 +15,10 @@ from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, pause
 from fedrecplus.deploy.server import Deployment, journal_of
 from fedrecplus.deploy.server.deployment import DEPLOYMENT, run_of
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import ITEMS
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import check_deployable
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json

@@ -12,14 +12,10 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.server.statistics import before_first_round
-from fedrecplus.deploy.wire import (
-    ITEMS,
-    STATISTICS_ROUND,
-    ItemCatalogue,
-    deployed_budget,
-    encode_request,
-    sum_terms,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import ITEMS
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.ring import STATISTICS_ROUND, deployed_budget, sum_terms
 from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import add_all, decode, encode

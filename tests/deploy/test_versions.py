@@ -11,9 +11,10 @@ import pytest
 
 from fedrecplus.config import change, from_tables, preset, presets
 from fedrecplus.deploy.device import answer
-from fedrecplus.deploy.wire import VERSION, Packet, Refusal, decode_request, fixed_settings, packet as packets
-from fedrecplus.deploy.wire.packet import PROTOCOL, check_reply, mismatch
-from fedrecplus.deploy.wire.settings import told_settings, told_text
+from fedrecplus.deploy.wire import packet as packets
+from fedrecplus.deploy.wire.packet import PROTOCOL, VERSION, Packet, Refusal, check_reply, mismatch
+from fedrecplus.deploy.wire.request import decode_request
+from fedrecplus.deploy.wire.settings import fixed_settings, told_settings, told_text
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.deploy.protocol import WRITTEN, spoken
 from tests.small_data import small_ratings

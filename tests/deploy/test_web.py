@@ -34,7 +34,7 @@ from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.roster import MOST_OPEN, Roster
 from fedrecplus.deploy.server.schema import answers, metadata, work, workers
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
-from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.questions import WorkItem
 from fedrecplus.deploy.wire.sealing import seal
 from fedrecplus.errors import UserError

@@ -21,20 +21,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from fedrecplus.deploy.wire import (
-    VERSION,
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Stage,
-    decode_reply,
-    decode_request,
-    decode_stage_reply,
-    encode_request,
-    encode_stage,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import VERSION, Packet, Refusal
 from fedrecplus.deploy.wire.questions import WorkItem
+from fedrecplus.deploy.wire.reply import decode_reply
+from fedrecplus.deploy.wire.request import decode_request, encode_request
 from fedrecplus.deploy.wire.sealing import SealingKey, seal
+from fedrecplus.deploy.wire.stages import Stage, decode_stage_reply, encode_stage
 from fedrecplus.parts.channel import RingLayout
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server import SecureServer

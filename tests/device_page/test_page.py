@@ -22,7 +22,7 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer, is_paused, marks_of
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.training.registry import Registry
 from fedrecplus.web.device_page.pages import DevicePages
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config

@@ -13,15 +13,10 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    Packet,
-    Stage,
-    decode_request,
-    encode_request,
-    encode_stage,
-    mask_context,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import decode_request, encode_request
+from fedrecplus.deploy.wire.stages import Stage, encode_stage, mask_context
 from fedrecplus.parts.channel import RingVector
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Advertisement, unpack

@@ -12,7 +12,10 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, preset, with_channel
 from fedrecplus.deploy.device import Policy, Store, agree, answer, known_tasks, save_policy
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Task, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.task import Task
 from tests.deploy.in_process import MODEL, consent, prepared
 from tests.deploy.summing import secure_config
 from tests.hostile.lying_server import LyingServer, willing

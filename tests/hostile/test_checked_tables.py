@@ -12,17 +12,12 @@ import pytest
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.node import Node, NodeHome, ServerConnection
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Task,
-    encode_request,
-    first_state,
-    next_state,
-    questions,
-)
+from fedrecplus.deploy.wire import ItemCatalogue, questions
+from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.questions import WorkItem
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.steps import first_state, next_state
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.protocol import Sums
 from tests.deploy.in_process import MODEL, InProcessLink, consent, prepared, serve, stored
 from tests.deploy.summing import secure_config

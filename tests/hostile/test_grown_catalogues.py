@@ -11,7 +11,10 @@ import pytest
 
 from fedrecplus.deploy.device import Store, agree, answer
 from fedrecplus.deploy.device.catalogues import load_catalogue
-from fedrecplus.deploy.wire import ItemCatalogue, Task, encode_request, grown_state
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.steps import grown_state
+from fedrecplus.deploy.wire.task import Task
 from tests.deploy.in_process import MODEL, consent, prepared
 from tests.deploy.summing import secure_config
 from tests.hostile.lying_server import LyingServer, willing

@@ -15,8 +15,11 @@ from fedrecplus.deploy.device import Store, answer, known_logs, round as rounds_
 from fedrecplus.deploy.device.steps import load_state, save_state
 from fedrecplus.deploy.node import ServerConnection, trust, witness
 from fedrecplus.deploy.server.task_log import append, head_of, log_key
-from fedrecplus.deploy.wire import LogHead, Packet, Refusal, Task, decode_request, leaf_hash, root_of
+from fedrecplus.deploy.wire.log import LogHead, leaf_hash, root_of
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import decode_request
 from fedrecplus.deploy.wire.stages import FIRST
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UserError
 from tests.deploy.in_process import MODEL, InProcessLink, serve, stored
 from tests.deploy.running import Running

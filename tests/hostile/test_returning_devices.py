@@ -15,7 +15,10 @@ from fedrecplus.deploy.device import Store, agree, answer
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import Deployment
 from fedrecplus.deploy.server.task_log import append, entries_of, log_key
-from fedrecplus.deploy.wire import ItemCatalogue, LogHead, Packet, Refusal, Task, leaf_hash, round_leaf
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.log import LogHead, leaf_hash, round_leaf
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.task import Task
 from tests.deploy.in_process import InProcessLink, StoredPast, change_terms, go_on, serve, stored
 from tests.deploy.summing import secure_config
 from tests.hostile.test_checked_tables import RATINGS, agreed, moved

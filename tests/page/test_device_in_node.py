@@ -14,27 +14,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedrecplus.config import Config, change, preset, presets
 from fedrecplus.deploy.device.statistics import statistics_upload
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    LogHead,
-    Packet,
-    Refusal,
-    Task,
-    as_told,
-    encode_request,
-    first_state,
-    fixed_settings,
-    grown_state,
-    leaf_hash,
-    next_state,
-    round_leaf,
-    sum_arrays,
-    sum_digest,
-    sum_terms,
-    told_tables,
-)
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.log import LogHead, leaf_hash, round_leaf
+from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.questions import object_digest
-from fedrecplus.deploy.wire.settings import told_text
+from fedrecplus.deploy.wire.request import encode_request, told_tables
+from fedrecplus.deploy.wire.ring import sum_terms
+from fedrecplus.deploy.wire.settings import fixed_settings, told_text
+from fedrecplus.deploy.wire.steps import as_told, first_state, grown_state, next_state, sum_arrays, sum_digest
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.parts.channel import Grouping, encode, expected_in, joined, never_summed
 from fedrecplus.parts.privacy import Release, epsilon_of
 from fedrecplus.protocol import Sums, Upload

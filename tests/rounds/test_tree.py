@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config, assign, check
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, decode_request, encode_request
-from fedrecplus.deploy.wire.request import check_deployable
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import check_deployable, decode_request, encode_request
 from fedrecplus.device import Device, Rows
 from fedrecplus.engines import SimulationState, device_of, engine_of, message_of, prepare
 from fedrecplus.errors import UserError

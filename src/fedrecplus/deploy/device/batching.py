@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.data import STANDARD_HIGH, STANDARD_LOW
-from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.device import Decoys, Device
 from fedrecplus.parts.pseudo_items import in_wholes
 from fedrecplus.protocol import Broadcast, PublicItems

@@ -12,7 +12,9 @@ from fedrecplus.config import Config
 from fedrecplus.deploy.device.policy import load_policy
 from fedrecplus.deploy.device.sent import now
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import STATISTICS_ROUND, Packet, Refusal, SumTerms, fixed_settings
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.ring import STATISTICS_ROUND, SumTerms
+from fedrecplus.deploy.wire.settings import fixed_settings
 from fedrecplus.parts.privacy import Release, distributed, epsilon_of
 
 

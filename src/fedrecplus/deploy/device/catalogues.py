@@ -7,7 +7,9 @@ import logging
 
 from fedrecplus.deploy.device.policy import load_policy
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request, one_line
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal, one_line
+from fedrecplus.deploy.wire.request import Request
 
 log = logging.getLogger("fedrecplus")
 _SHOWN = 5

@@ -14,7 +14,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import identity_number
+from fedrecplus.deploy.wire.identities import identity_number
 from fedrecplus.errors import UserError
 
 _KEY, _PINS = "identity", "pinned"

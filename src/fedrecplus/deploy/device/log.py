@@ -10,7 +10,10 @@ import json
 from collections.abc import Iterable
 
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import LogHead, Packet, Refusal, Request, leaf_hash, root_of, split_leaves, sum_digest
+from fedrecplus.deploy.wire.log import LogHead, leaf_hash, root_of, split_leaves
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import Request
+from fedrecplus.deploy.wire.steps import sum_digest
 
 
 def check_log(store: Store, request: Request) -> None:

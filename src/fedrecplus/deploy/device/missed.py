@@ -7,8 +7,11 @@ import logging
 from collections.abc import Iterator
 from typing import Protocol
 
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request, leaf_hash, sums_told, told_digest
-from fedrecplus.deploy.wire.packet import Facts
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.log import leaf_hash
+from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
+from fedrecplus.deploy.wire.request import Request
+from fedrecplus.deploy.wire.steps import sums_told, told_digest
 from fedrecplus.protocol import Sums
 
 log = logging.getLogger("fedrecplus")

@@ -15,7 +15,7 @@ from fedrecplus.deploy.device.catalogues import added_items, load_catalogue
 from fedrecplus.deploy.device.models import SeenTable, chosen_table, seen_tables, table_of
 from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.errors import UserError
 from fedrecplus.training import ListOptions, Recommendation, Recommender, SharedModel, TopList
 

@@ -10,7 +10,10 @@ import msgspec
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Refusal, SumTerms, is_secure
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Refusal
+from fedrecplus.deploy.wire.request import is_secure
+from fedrecplus.deploy.wire.ring import SumTerms
 from fedrecplus.errors import UserError
 
 CHANNELS = ("clear", "secure")

@@ -12,7 +12,6 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, Scale, narrowest
-from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
 from fedrecplus.deploy.device.budget import book, check_cost, cost_of, task_of
 from fedrecplus.deploy.device.catalogues import (
@@ -35,7 +34,13 @@ from fedrecplus.deploy.device.store import StorageFull, Store
 from fedrecplus.deploy.device.sums import advertise, answer_stage, check_sum, unmasked_rounds
 from fedrecplus.deploy.device.tasks import check_task
 from fedrecplus.deploy.device.uploads import uploads_packet
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.reply import encode_refusal, encode_reply
+from fedrecplus.deploy.wire.request import Request, decode_request
+from fedrecplus.deploy.wire.ring import STATISTICS_ROUND
+from fedrecplus.deploy.wire.settings import fixed_settings
+from fedrecplus.deploy.wire.stages import is_later_stage
 from fedrecplus.device import Decoys, Device
 from fedrecplus.engines import Problem, device_of, engine_of, prepare, remember, start_private
 from fedrecplus.errors import UserError
@@ -68,16 +73,16 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False, past: Past 
     except Exception:
         reason = "fault"
         log.exception("the round failed here")
-    return wire.encode_refusal(reason)
+    return encode_refusal(reason)
 
 
 def _answer(packet: Packet, store: Store, share_error: bool, past: Past | None) -> Packet:
     started = time.perf_counter()
     if is_paused(store):  # also what was answered before, or a later stage of a sum that has begun
         raise Refusal("paused", "this device pauses; `fedrecplus device resume` ends that")
-    if wire.is_later_stage(packet):
+    if is_later_stage(packet):
         return answer_stage(packet, store, started)
-    request = wire.decode_request(packet, store.allowed_rules)
+    request = decode_request(packet, store.allowed_rules)
     catalogue = catalogue_of(store, request)
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     given = store.value(query, request.model, request.round, request.digest)
@@ -88,7 +93,7 @@ def _answer(packet: Packet, store: Store, share_error: bool, past: Past | None) 
         if not request.session:
             with store.changing():
                 store.log_sent(_line(request, reply, started, again=True))
-    elif request.round == wire.STATISTICS_ROUND:
+    elif request.round == STATISTICS_ROUND:
         reply = statistics_uploads(store, request, catalogue)
     else:
         reply = _compute(store, request, catalogue, state, share_error, started)
@@ -107,7 +112,7 @@ def _check(
     _check_unchanged(store, request, catalogue)
     load_policy(store).check(request.config, catalogue, pinned=Identities.load(store).pinned)
     check_task(store, request, catalogue)
-    if request.round == wire.STATISTICS_ROUND:
+    if request.round == STATISTICS_ROUND:
         check_statistics(store, request)
     else:
         check_table(request, catalogue)
@@ -148,7 +153,7 @@ def _compute(
         save_round(store, request, state, clients, shown, reply, None)
         return reply
     report = _training_error(clients, message, config) if share_error else None
-    reply = wire.encode_reply(request, uploads, report)
+    reply = encode_reply(request, uploads, report)
     save_round(store, request, state, clients, shown, reply, _line(request, reply, started, again=False))
     return reply
 
@@ -174,7 +179,7 @@ def _check_unchanged(store: Store, request: Request, catalogue: ItemCatalogue) -
     """
     began = store.connection.execute("SELECT settings, catalogue, items FROM models WHERE model = ?", (request.model,))
     settings, digest, items = began.fetchone() or (None, request.catalogue, len(catalogue.ids))
-    if settings not in (None, wire.fixed_settings(request.config)):
+    if settings not in (None, fixed_settings(request.config)):
         raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
     if digest != request.catalogue and catalogue.first(items).digest != digest:  # also where the earlier one is gone
         raise Refusal(
@@ -319,7 +324,7 @@ def save_round(
         for person, rows in shown.items():
             save_shown(store, person, rows)
         pin_first(store, request.catalogue)
-        fixed = (wire.fixed_settings(request.config), request.catalogue, len(request.V))
+        fixed = (fixed_settings(request.config), request.catalogue, len(request.V))
         store.put("models", [(model, *fixed, request.round, now())])
         keep_table(store, model, request.round, V)
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fedrecplus.deploy.wire import Packet
+    from fedrecplus.deploy.wire.packet import Packet
 
 
 @dataclass(frozen=True)

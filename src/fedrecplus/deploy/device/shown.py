@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.device import Decoys, Device
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.rounds import virtual_ratings

@@ -7,7 +7,10 @@ import logging
 from fedrecplus.deploy.device.batching import Items, Values, rated_items
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.device.uploads import uploads_packet
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request, deployed_budget
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import Request
+from fedrecplus.deploy.wire.ring import deployed_budget
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import contribution
 from fedrecplus.protocol import Upload

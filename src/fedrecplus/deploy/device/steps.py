@@ -21,21 +21,10 @@ from fedrecplus.config import Config, loads
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.device.missed import Past, missed_sums
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Request,
-    first_state,
-    grouping_of,
-    grown_state,
-    is_possible,
-    next_state,
-    of_run,
-    sums_told,
-    told_tables,
-)
-from fedrecplus.deploy.wire.packet import Facts
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
+from fedrecplus.deploy.wire.request import Request, grouping_of, told_tables
+from fedrecplus.deploy.wire.steps import first_state, grown_state, is_possible, next_state, of_run, sums_told
 from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import Grouping

@@ -24,21 +24,11 @@ from fedrecplus.deploy.device.policy import load_policy
 from fedrecplus.deploy.device.sent import SentLine
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.device.uploads import uploads_of
-from fedrecplus.deploy.wire import (
-    FIRST,
-    STATISTICS_ROUND,
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Request,
-    Stage,
-    SumTerms,
-    decode_stage_request,
-    encode_stage,
-    mask_context,
-    persons_bound,
-    sum_terms,
-)
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.request import Request
+from fedrecplus.deploy.wire.ring import STATISTICS_ROUND, SumTerms, persons_bound, sum_terms
+from fedrecplus.deploy.wire.stages import FIRST, Stage, decode_stage_request, encode_stage, mask_context
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingVector, encode, is_clipped, without_marks, zeros
 from fedrecplus.parts.channel.secure import Refused, SecureClient

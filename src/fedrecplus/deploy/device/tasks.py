@@ -11,7 +11,10 @@ from typing import NamedTuple
 from fedrecplus.deploy.device.policy import load_policy
 from fedrecplus.deploy.device.sent import now
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Refusal, Request, Task
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Refusal
+from fedrecplus.deploy.wire.request import Request
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UserError
 
 _MOST_PROPOSED = 8

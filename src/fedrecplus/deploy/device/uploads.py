@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.protocol import Upload
 
 

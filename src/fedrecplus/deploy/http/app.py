@@ -36,7 +36,8 @@ from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
 from fedrecplus.deploy.server.schema import objects
 from fedrecplus.deploy.server.task_log import entries_of, head_of
-from fedrecplus.deploy.wire import LARGEST_MESSAGE, LogHead
+from fedrecplus.deploy.wire.log import LogHead
+from fedrecplus.deploy.wire.stages import LARGEST_MESSAGE
 from fedrecplus.rates import TokenBuckets, peer_of
 
 MEDIA = "application/msgpack"

@@ -10,7 +10,9 @@ import threading
 
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.stored_run import StoredRun
-from fedrecplus.deploy.wire import Packet, Task, encode_request
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.request import encode_request
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.rounds import start_server
 
 _BESIDE = ("last_step", "last_covariance")

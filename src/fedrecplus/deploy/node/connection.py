@@ -14,7 +14,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from fedrecplus.deploy.wire import one_line
+from fedrecplus.deploy.wire.packet import one_line
 from fedrecplus.deploy.wire.signatures import Signer
 from fedrecplus.errors import UserError
 

@@ -14,7 +14,7 @@ import msgspec
 from fedrecplus.deploy.node.connection import ServerConnection, trust
 from fedrecplus.deploy.node.home import CA, JOINING, MODEL
 from fedrecplus.deploy.node.keys import NODE_KEY, NODE_PUBLIC, make_node_key, read_node_key
-from fedrecplus.deploy.wire import LONGEST_TASK, Task
+from fedrecplus.deploy.wire.task import LONGEST_TASK, Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 

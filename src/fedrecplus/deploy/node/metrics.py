@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.node.connection import ConnectionFigures, ServerConnection
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.errors import UserError
 
 log = logging.getLogger("fedrecplus")

@@ -24,8 +24,9 @@ from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnecti
 from fedrecplus.deploy.node.metrics import NodeMetrics
 from fedrecplus.deploy.node.pace import Pace
 from fedrecplus.deploy.node.witness import ServerPast
-from fedrecplus.deploy.wire import Packet, Refusal, encode_refusal
+from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.questions import CATALOGUE, SUMS, TABLES, WorkItem, object_digest
+from fedrecplus.deploy.wire.reply import encode_refusal
 from fedrecplus.deploy.wire.sealing import seal
 from fedrecplus.errors import UserError
 

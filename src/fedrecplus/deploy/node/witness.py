@@ -16,7 +16,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from fedrecplus.deploy.node.connection import Rejected, ServerConnection
-from fedrecplus.deploy.wire import LogHead, Refusal, Task, split_leaves
+from fedrecplus.deploy.wire.log import LogHead, split_leaves
+from fedrecplus.deploy.wire.packet import Refusal
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, write_private, write_text
 

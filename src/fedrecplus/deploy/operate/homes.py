@@ -20,7 +20,7 @@ from fedrecplus.deploy.operate.certificates import CA, SERVER, SERVER_KEY, days_
 from fedrecplus.deploy.server import Database, StoredRun
 from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
-from fedrecplus.deploy.wire import Task
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_private, check_writable, locked, write_private
 

@@ -14,7 +14,8 @@ from fedrecplus.deploy.server.cohort import ALL, DEADLINE, ENOUGH
 from fedrecplus.deploy.server.outcome import Answers, RoundOutcome
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.deploy.server.terms import Deployment
-from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.reply import RoundTerms, decode_reply
 from fedrecplus.protocol import ErrorReport, Upload
 
 log = logging.getLogger("fedrecplus")

@@ -19,19 +19,12 @@ from fedrecplus.deploy.server.statistics import awaits_statistics
 from fedrecplus.deploy.server.stored_run import FINISHED, DatabaseBook, StoredRun
 from fedrecplus.deploy.server.task_log import append, log_key
 from fedrecplus.deploy.server.terms import Deployment
-from fedrecplus.deploy.wire import (
-    ITEMS,
-    ItemCatalogue,
-    Task,
-    check_deployable,
-    check_vector,
-    deployed_budget,
-    fixed_settings,
-    grown_state,
-    is_secure,
-    sum_arrays,
-    sum_terms,
-)
+from fedrecplus.deploy.wire.catalogue import ITEMS, ItemCatalogue
+from fedrecplus.deploy.wire.request import check_deployable, is_secure
+from fedrecplus.deploy.wire.ring import check_vector, deployed_budget, sum_terms
+from fedrecplus.deploy.wire.settings import fixed_settings
+from fedrecplus.deploy.wire.steps import grown_state, sum_arrays
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json, write_tensors, write_text

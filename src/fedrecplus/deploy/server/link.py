@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.schema import answers, objects, work
 from fedrecplus.deploy.server.stored_run import CoordinatedRun, close_questions
-from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.questions import WorkItem, answer_context, object_digest, split
 from fedrecplus.deploy.wire.sealing import SealingKey
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.schema import invitations, nodes
-from fedrecplus.deploy.wire import identity_number
+from fedrecplus.deploy.wire.identities import identity_number
 from fedrecplus.errors import UserError
 
 LONGEST_NAME = 40

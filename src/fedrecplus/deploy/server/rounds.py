@@ -20,22 +20,13 @@ from fedrecplus.deploy.server.secure_sums import SecureRound, new_session
 from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, STOPPED, CoordinatedRun, Stopped
 from fedrecplus.deploy.server.task_log import append, head_of, keep_sum
-from fedrecplus.deploy.wire import (
-    Packet,
-    RoundTerms,
-    Task,
-    as_told,
-    check_deployable,
-    encode_request,
-    first_state,
-    is_secure,
-    next_state,
-    round_leaf,
-    sum_arrays,
-    sum_digest,
-    told_tables,
-)
+from fedrecplus.deploy.wire.log import round_leaf
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.deploy.wire.questions import told_bytes
+from fedrecplus.deploy.wire.reply import RoundTerms
+from fedrecplus.deploy.wire.request import check_deployable, encode_request, is_secure, told_tables
+from fedrecplus.deploy.wire.steps import as_told, first_state, next_state, sum_arrays, sum_digest
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.engines import Diverged, RoundReport, look_for_divergence
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import expected_in, joined

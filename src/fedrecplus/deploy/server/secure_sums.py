@@ -23,26 +23,22 @@ import msgspec
 from fedrecplus.config import Config
 from fedrecplus.deploy.server.collect import Desk
 from fedrecplus.deploy.server.outcome import RoundOutcome
-from fedrecplus.deploy.wire import (
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.identities import identity_number
+from fedrecplus.deploy.wire.packet import Packet, Refusal
+from fedrecplus.deploy.wire.questions import told_bytes
+from fedrecplus.deploy.wire.request import Request, decode_request
+from fedrecplus.deploy.wire.ring import SumTerms, persons_bound, sum_terms
+from fedrecplus.deploy.wire.stages import (
     FIRST,
     SESSION_BYTES,
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Request,
     Stage,
-    SumTerms,
-    decode_request,
     decode_stage_reply,
     encode_stage,
-    identity_number,
-    is_possible,
     longest_message,
     mask_context,
-    persons_bound,
-    sum_terms,
 )
-from fedrecplus.deploy.wire.questions import told_bytes
+from fedrecplus.deploy.wire.steps import is_possible
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import Grouping, cohort_bytes, decode
 from fedrecplus.parts.channel.secure import (

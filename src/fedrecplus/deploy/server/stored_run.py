@@ -23,7 +23,9 @@ from fedrecplus.deploy.server.database import Database, Result
 from fedrecplus.deploy.server.lease import Lease
 from fedrecplus.deploy.server.schema import answers, journal, ledger, runs, work
 from fedrecplus.deploy.server.terms import Deployment
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, sums_told
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.steps import sums_told
 from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import keep_object
 from fedrecplus.deploy.server.schema import log, objects, signing_keys
-from fedrecplus.deploy.wire import LogHead, leaf_hash, leaf_subject
+from fedrecplus.deploy.wire.log import LogHead, leaf_hash, leaf_subject
 from fedrecplus.errors import UserError
 
 _KEY = "log"
