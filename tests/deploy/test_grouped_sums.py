@@ -17,7 +17,6 @@ from fedrecplus.deploy.device import Store, answer, sums as device_sums
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
-from fedrecplus.deploy.server.task_log import entries_of
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.request import decode_request, told_tables
@@ -28,7 +27,7 @@ from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.engines.state import remember
 from fedrecplus.parts.channel import RingVector, add_all, decode, encode, expected_in, joined
 from fedrecplus.rounds import client_round, server_round
-from tests.deploy.in_process import MODEL, InProcessLink, consent, prepared, serve, stored
+from tests.deploy.in_process import MODEL, InProcessLink, StoredPast, consent, prepared, serve, stored
 from tests.deploy.summing import Killed, dying, losing, model, secure_config
 from tests.small_data import small_ratings
 
@@ -89,7 +88,8 @@ def test_groups_sums_are_joined_to_the_model_of_a_simulation_bit_for_bit(tmp_pat
     assert lines[0]["groups"] != lines[1]["groups"], "each round draws its own"
     np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, config, lines, NODES))
     run = stored(tmp_path / "run")
-    leaves = [json.loads(leaf) for leaf in entries_of(run.database, Task.parse(run.deployment.task).digest)[0][1:]]
+    told = StoredPast(run.database).log(Task.parse(run.deployment.task).digest)
+    leaves = [json.loads(leaf) for leaf in told.entries[1:]]
     assert [len(leaf["sum"].split()) for leaf in leaves] == [0, GROUPS, GROUPS], "a digest of each group's sum"
 
 

@@ -14,9 +14,9 @@ from fedrecplus.config import change
 from fedrecplus.deploy.device import Store, agree, answer
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import Deployment
-from fedrecplus.deploy.server.task_log import append, entries_of, log_key
+from fedrecplus.deploy.server.task_log import append, log_key
 from fedrecplus.deploy.wire import ItemCatalogue
-from fedrecplus.deploy.wire.log import LogHead, leaf_hash, round_leaf
+from fedrecplus.deploy.wire.log import LogHead, ToldLog, leaf_hash, round_leaf
 from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.task import Task
 from tests.deploy.in_process import InProcessLink, StoredPast, change_terms, go_on, serve, stored
@@ -121,9 +121,9 @@ class Withholding(StoredPast):
         super().__init__(past.database)
         self.tell = tell
 
-    def entries(self, task: str) -> tuple[list[str], list[str]]:
-        entries, names = entries_of(self.database, task)
-        return entries, self.tell(names)
+    def log(self, task: str) -> ToldLog:
+        told = super().log(task)
+        return msgspec.structs.replace(told, sums=self.tell(told.sums))
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_who_missed_more_than_the_server_keeps_takes_the_table_and_says_so(
     assert link.refusals == ["None"]
     assert "3 rounds were missed, and the server keeps sums of 1" in caplog.text
     assert "the log is another one than before" in caplog.text, "it has the proof when it is asked with everybody"
-    entries, names = entries_of(run.database, task.digest)
-    assert len(entries) == 6
-    assert [bool(name) for name in names] == [False, False, False, False, True, True]
+    told = StoredPast(run.database).log(task.digest)
+    assert len(told.entries) == 6
+    assert [bool(name) for name in told.sums] == [False, False, False, False, True, True]
 
 
 def test_sums_are_kept_as_long_as_the_task_says_and_no_longer(tmp_path: Path) -> None:
@@ -176,5 +176,11 @@ def test_sums_are_kept_as_long_as_the_task_says_and_no_longer(tmp_path: Path) ->
     run = stored(tmp_path / "run")
     task = Task.parse(run.deployment.task)
     assert task.kept == 5
-    _, names = entries_of(run.database, task.digest)
-    assert [bool(name) for name in names] == [False, False, True, True, True, True], "one for each round but the first"
+    assert [bool(name) for name in StoredPast(run.database).log(task.digest).sums] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ], "one for each round but the first"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
+import msgspec
 import typer
 
+from fedrecplus.cli.declaring import takes
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, PersonName, home_of, somebody
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.deploy import device as devices
@@ -66,36 +69,29 @@ def sent_command(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
     show_table(["title", "item", "rated", "change"], cells)
 
 
-def policy_command(
-    least_ratio: Annotated[float | None, typer.Option(min=0.0, help="Fewest pseudo items per rated item.")] = None,
-    channel: Annotated[
-        list[str] | None, typer.Option("--channel", help="How uploads may travel: clear, secure; repeatable.")
-    ] = None,
-    pin: Annotated[
-        bool | None, typer.Option("--pin/--no-pin", help="Take no catalogue but the newest one seen, or the first.")
-    ] = None,
-    least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
-    largest_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of one noised task.")] = None,
-    most_sharing: Annotated[
-        int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the task says.")
-    ] = None,
-    lifetime_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of all tasks together.")] = None,
-    demonstration: Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-demonstration/--refuse-demonstration", help="Whether sums may be of so few that they tell on you."
-        ),
-    ] = None,
-    any_task: Annotated[
-        bool | None,
-        typer.Option("--allow-any-task/--refuse-unagreed", help="Whether to do whatever a server asks: for tries."),
-    ] = None,
-    allow_bare: Annotated[
-        bool | None,
-        typer.Option("--allow-bare/--refuse-bare", help="Whether the server may see what you rated."),
-    ] = None,
-    home: Home = DEFAULT_HOME,
-) -> None:
+def _options_of_policy(**given: Any) -> dict[str, Any]:
+    """The demands that were given, each an option that is declared with its field of ``Policy``."""
+    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return {name: value for name, value in changes.items() if value is not None}
+
+
+def _declared(demand: msgspec.structs.FieldInfo) -> inspect.Parameter:
+    """A demand as an option of the command line; left out, it stays as it is."""
+    kind, meta = get_args(demand.type)
+    names = [meta.extra["option"]] if meta.extra["option"] else []
+    option = typer.Option(*names, min=meta.ge, help=meta.description)
+    if get_origin(kind) is tuple:  # which the command line calls a list
+        kind = list[str]
+    typed = Annotated[kind | None, option]
+    return inspect.Parameter(demand.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=typed)
+
+
+_DEMANDS = [demand for demand in msgspec.structs.fields(devices.Policy) if get_origin(demand.type) is Annotated]
+_options_of_policy.__signature__ = inspect.Signature(list(map(_declared, _DEMANDS)))  # type: ignore[attr-defined]
+
+
+@takes(changes=_options_of_policy)
+def policy_command(home: Home = DEFAULT_HOME, *, changes: dict[str, Any]) -> None:
     """Show or change what you demand of a server: requests that ask for less protection are refused.
 
     \b
@@ -103,24 +99,9 @@ def policy_command(
       fedrecplus device policy --channel secure --least-cohort 20
       fedrecplus device policy --pin
     """
-    import msgspec  # here and below: who only rates an item need not wait for it
-
-    changes = {
-        "least_ratio": least_ratio,
-        "channels": tuple(channel) if channel else None,
-        "least_cohort": least_cohort,
-        "largest_epsilon": largest_epsilon,
-        "lifetime_epsilon": lifetime_epsilon,
-        "most_sharing": most_sharing,
-        "demonstration": demonstration,
-        "bare": allow_bare,
-        "any_task": any_task,
-    }
     with Store.open(home_of(home).store) as store, store.changing():
-        new = msgspec.structs.replace(
-            devices.load_policy(store), **{name: value for name, value in changes.items() if value is not None}
-        )
-        new = new if pin is None else devices.with_pin(store, new, pin)
+        new = msgspec.structs.replace(devices.load_policy(store), **changes)
+        new = devices.with_pin(store, new, new.pin) if "pin" in changes else new
         devices.save_policy(store, new)
     for line in _policy_lines(msgspec.to_builtins(new)):
         say(line)
@@ -215,8 +196,6 @@ def _added(catalogue: dict[str, Any]) -> str:
 
 
 def _facts(store: Store) -> dict[str, Any]:
-    import msgspec
-
     sent = store.sent()
     return {
         "store": str(store.path),

@@ -16,6 +16,7 @@ from fedrecplus.deploy.device.models import SeenTable, chosen_table, seen_tables
 from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.reply import slices_of
 from fedrecplus.errors import UserError
 from fedrecplus.training import ListOptions, Recommendation, Recommender, SharedModel, TopList
 
@@ -48,9 +49,7 @@ def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]
     numbers, own = arrays["clients"].tolist(), store.wire_number(name, person)
     if own not in numbers:
         raise UserError("the last upload is of an earlier version", "take part in one more round")
-    at = numbers.index(own)
-    end = int(arrays["rows"][: at + 1].sum(dtype=np.int64))
-    here = slice(end - int(arrays["rows"][at]), end)
+    here = slices_of(arrays["rows"])[numbers.index(own)]
     rated = set(clients[person].items.tolist())
     changes = np.linalg.norm(arrays["delta"][here], axis=1).tolist()
     return [

@@ -6,53 +6,63 @@ rated rows apart, and every node would comply.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import msgspec
 
-from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Refusal
-from fedrecplus.deploy.wire.request import is_secure
-from fedrecplus.deploy.wire.ring import SumTerms
+from fedrecplus.deploy.wire.stages import is_secure
 from fedrecplus.errors import UserError
+
+if TYPE_CHECKING:  # who only reads what may be demanded waits for none of these
+    from fedrecplus.config import Config
+    from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+    from fedrecplus.deploy.wire.ring import SumTerms
 
 CHANNELS = ("clear", "secure")
 """channels that a deployment carries"""
 _FACT, _PAUSED = "policy", "paused"
 
 
-class Policy(msgspec.Struct, frozen=True):
-    """The owner's demands."""
+def _demand(text: str, option: str = "", **bounds: float) -> msgspec.Meta:
+    """What an owner reads of a demand, and the option of `device policy` that changes it, if its name isn't its own."""
+    return msgspec.Meta(description=text, extra={"option": option}, **bounds)
 
-    bare: bool = False
-    """whether the server may see which items are rated: no pseudo items, too few, or ones drawn anew in each round"""
-    least_ratio: float = 1.0
-    """fewest pseudo items per rated item, in channels that show rows"""
-    channels: tuple[str, ...] = ("secure",)
-    """how uploads may travel: a weaker channel takes the owner's word"""
-    pin: bool = False
-    """take the first catalogue and no other"""
+
+class Policy(msgspec.Struct, frozen=True):
+    """The owner's demands. Those with words for the owner are options of `device policy`."""
+
+    bare: Annotated[bool, _demand("Whether the server may see what you rated.", "--allow-bare/--refuse-bare")] = False
+    """no pseudo items, too few, or ones drawn anew in each round"""
+    least_ratio: Annotated[float, _demand("Fewest pseudo items per rated item.", ge=0.0)] = 1.0
+    """in channels that show rows"""
+    channels: Annotated[tuple[str, ...], _demand("How uploads may travel: clear, secure; repeatable.", "--channel")] = (
+        "secure",
+    )
+    """a weaker channel takes the owner's word"""
+    pin: Annotated[bool, _demand("Take no catalogue but the newest one seen, or the first.", "--pin/--no-pin")] = False
     catalogue: str = ""
     """digest of the pinned catalogue; empty until there is one"""
-    least_cohort: int = 3
-    """fewest nodes of a secure sum: a sum of one is an upload, and of two each knows the other's"""
-    demonstration: bool = False
-    """whether sums may be of so few persons that they can be taken apart"""
-
-    largest_epsilon: float = 10.0
-    """most that one task may cost a person here, its statistics included"""
+    least_cohort: Annotated[int, _demand("Fewest participants of a secure sum.", ge=2)] = 3
+    """a sum of one is an upload, and of two each knows the other's"""
+    demonstration: Annotated[
+        bool,
+        _demand("Whether sums may be of so few that they tell on you.", "--allow-demonstration/--refuse-demonstration"),
+    ] = False
+    largest_epsilon: Annotated[float, _demand("Most ε of one noised task.", ge=0.0)] = 10.0
+    """for a person here, statistics included"""
     largest_delta: float = 1e-3
     """most of δ that a task may claim"""
-    lifetime_epsilon: float = 30.0
-    """most that all tasks together may cost, whatever a server calls them"""
-
-    most_sharing: int = 0
-    """most devices that share the noise of a sum among them; 0: as many as the task says"""
+    lifetime_epsilon: Annotated[float, _demand("Most ε of all tasks together.", ge=0.0)] = 30.0
+    """whatever a server calls them"""
+    most_sharing: Annotated[int, _demand("Most devices that share a sum's noise; 0: as the task says.", ge=0)] = 0
     fewest_contributors: int = 6
     """people who are expected to have rated a row, at least, for it to be in a sum that is no demonstration"""
-
-    any_task: bool = False
-    """whether whatever a server asks is agreed to: for tries on one machine, where the owner is the server's"""
+    any_task: Annotated[
+        bool, _demand("Whether to do whatever a server asks: for tries.", "--allow-any-task/--refuse-unagreed")
+    ] = False
+    """where the owner of this device is the server's"""
 
     def check_noise(self, terms: SumTerms, *, pinned: bool) -> None:
         """Refuse shares of noise that count on more devices than the owner does: a server could invent them.

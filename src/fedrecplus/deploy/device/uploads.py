@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.reply import end_to_end, slices_of
 from fedrecplus.protocol import Upload
 
 
 def uploads_packet(uploads: Sequence[Upload], columns: int) -> Packet:
     """Uploads end to end."""
     statistic = max((len(upload.statistic) for upload in uploads), default=0)
-    arrays: dict[str, NDArray[Any]] = {
-        "clients": np.array([upload.client for upload in uploads], dtype=np.int64),
-        "rows": np.array([len(upload.items) for upload in uploads], dtype=np.int32),
-        "items": np.concatenate([np.empty(0, np.int64), *(upload.items for upload in uploads)]),
-        "delta": np.concatenate([np.empty((0, columns)), *(upload.delta for upload in uploads)]),
+    arrays = end_to_end(uploads, columns) | {
         "weights": np.array([np.nan if u.weight is None else u.weight for u in uploads], dtype=np.float64),
         "clipped": np.array([upload.clipped for upload in uploads], dtype=bool),
         "statistic": np.array([u.statistic for u in uploads], dtype=np.float64).reshape(len(uploads), statistic),
@@ -35,12 +30,11 @@ def uploads_of(packet: Packet) -> list[Upload]:
     names = ("clients", "rows", "items", "delta", "weights", "statistic", "clipped")
     clients, rows, items, delta, weights, statistic, clipped = (packet.arrays[name] for name in names)
     counts = packet.arrays.get("counts")
-    uploads, first = [], 0
-    for place, count in enumerate(rows.tolist()):
-        here, weight = slice(first, first + count), float(weights[place])
+    uploads = []
+    for place, here in enumerate(slices_of(rows)):
+        weight = float(weights[place])
         own = None if np.isnan(weight) else weight
         marks = None if counts is None else counts[here]
         beside = (marks, statistic[place], bool(clipped[place]))
         uploads.append(Upload(int(clients[place]), items[here], delta[here], own, *beside))
-        first += count
     return uploads

@@ -10,7 +10,7 @@ from collections import Counter
 from sqlalchemy import func, select
 from starlette.concurrency import run_in_threadpool
 
-from fedrecplus.deploy.server.database import FAILED, Database, first_line
+from fedrecplus.deploy.server.database import FAILED, Database
 from fedrecplus.deploy.server.presence import BEAT, say_present
 from fedrecplus.deploy.server.schema import answers, work
 
@@ -87,22 +87,18 @@ class WaitingRoom:
                     await self._look()
                 await self._say()
             except FAILED as error:
-                self._is_away(first_line(error))
-                pause = _LONGEST_LOOK
-                continue
+                self.trouble = self.database.is_away(error)
             except Exception as error:  # whatever it is: nobody would get a question any more
                 log.exception("the look for work failed")
-                self._is_away(type(error).__name__)
+                self.trouble = type(error).__name__
+            else:
+                self.database.is_back()
+                self.trouble = ""
+            if self.trouble:
+                self.counters["database_errors"] += 1
                 pause = _LONGEST_LOOK
                 continue
-            self.trouble = ""
             pause = min(max(_LOOK, 3 * (time.monotonic() - began)), _LONGEST_LOOK)
-
-    def _is_away(self, why: str) -> None:
-        self.counters["database_errors"] += 1
-        if not self.trouble:
-            log.warning("the database doesn't answer (%s); trying on", why)
-        self.trouble = why
 
     async def _look(self) -> None:
         newest = await run_in_threadpool(self._open_questions)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -18,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_private, check_writable, write_private, write_text
 
+Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
 NODE_KEY, NODE_PUBLIC = "node.key", "node.pub"
 """names of the files in a device's home"""
 
@@ -36,28 +39,24 @@ def make_node_key(folder: Path) -> Path:
 
 def read_node_key(path: Path) -> Ed25519PrivateKey:
     """A node's private key."""
-    remedy = "take the node.key that `fedrecplus node key` made"
     check_private(path)
-    try:
-        key = load_ssh_private_key(path.read_bytes(), None)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", remedy) from None
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise UserError(f"{path} is no private key", remedy) from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise UserError(f"{path} is a key of another kind", remedy)
-    return key
+    remedy = "take the node.key that `fedrecplus node key` made"
+    return _read(path, lambda content: load_ssh_private_key(content, None), Ed25519PrivateKey, remedy)
 
 
 def read_public_key(path: Path) -> bytes:
     """The 32 bytes of a node's public key."""
     remedy = f"give the {NODE_PUBLIC} that `node key` made on the node"
+    return _read(path, load_ssh_public_key, Ed25519PublicKey, remedy).public_bytes_raw()
+
+
+def _read(path: Path, load: Callable[[bytes], object], kind: type[Key], remedy: str) -> Key:
     try:
-        key = load_ssh_public_key(path.read_bytes())
+        key = load(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}", remedy) from None
-    except (ValueError, UnsupportedAlgorithm):
-        raise UserError(f"{path} is no node's public key", remedy) from None
-    if not isinstance(key, Ed25519PublicKey):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise UserError(f"{path} is no node's key", remedy) from None
+    if not isinstance(key, kind):
         raise UserError(f"{path} is a key of another kind", remedy)
-    return key.public_bytes_raw()
+    return key

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from fedrecplus.deploy.node.connection import Rejected, ServerConnection
-from fedrecplus.deploy.wire.log import LogHead, split_leaves
+from fedrecplus.deploy.wire.log import LogHead, ToldLog, split_leaves
 from fedrecplus.deploy.wire.packet import Refusal
 from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UserError
@@ -25,22 +25,12 @@ from fedrecplus.files import beside, write_private, write_text
 HEADS, LEAVES, _KEY = "heads.jsonl", "leaves", "witness.key"
 
 
-class ToldLog(msgspec.Struct, frozen=True):
-    """A task's log as its server tells it."""
-
-    leaves: bytes
-    signature: bytes
-    entries: list[str]
-    sums: list[str]
-    """beside each entry the digest of the object with its sum; empty where the server hasn't one"""
-
-
 def fetch_log(server: ServerConnection, task: str) -> tuple[LogHead, list[str]]:
     """A task's log from its server, with its entries, of which the first is the task."""
     content = server.ask("GET", f"/v1/log/{task}", remedy="check the digest: `deploy run` writes it into its folder")
     try:
         told = msgspec.msgpack.decode(content, type=ToldLog)
-        return LogHead(task, split_leaves(told.leaves), told.signature), told.entries
+        return told.head(task), told.entries
     except (msgspec.MsgspecError, Refusal):
         raise UserError(f"{server.host}:{server.port} told no log", "check that a fedrecplus server is there") from None
 
@@ -51,10 +41,9 @@ class ServerPast:
 
     server: ServerConnection
 
-    def entries(self, task: str) -> tuple[list[str], list[str]]:
-        """The log's entries, and the digests of the sums behind them."""
-        told = msgspec.msgpack.decode(self._call(f"/v1/log/{task}"), type=ToldLog)
-        return told.entries, told.sums
+    def log(self, task: str) -> ToldLog:
+        """A task's log."""
+        return msgspec.msgpack.decode(self._call(f"/v1/log/{task}"), type=ToldLog)
 
     def object(self, digest: str) -> bytes:
         """The bytes of that digest."""

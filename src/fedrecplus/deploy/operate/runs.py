@@ -22,7 +22,7 @@ from fedrecplus.deploy.server import Deployment, StoredRun, begin, export
 from fedrecplus.deploy.server.lease import is_held
 from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, QUEUED, STOPPED
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
-from fedrecplus.deploy.wire.request import is_secure
+from fedrecplus.deploy.wire.stages import is_secure
 from fedrecplus.errors import UserError
 
 _LOOK, _SOON = 0.2, 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from fedrecplus.deploy.server.database import FAILED, Database, first_line
+from fedrecplus.deploy.server.database import FAILED, Database
 from fedrecplus.deploy.server.lease import Lease, LeaseLost
 from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.rounds import serve
@@ -19,10 +19,11 @@ _LOOK = 0.3
 
 def coordinate(database: Database, ending: threading.Event, seconds: float) -> None:
     """Coordinate whenever nobody else does, until told to end."""
-    lease, is_away = Lease(database, seconds), False
+    lease = Lease(database, seconds)
     while not ending.wait(_LOOK):
         try:
-            held, is_away = lease.take(), False
+            held = lease.take()
+            database.is_back()
             if not held:
                 continue
             with lease.kept():
@@ -31,9 +32,7 @@ def coordinate(database: Database, ending: threading.Event, seconds: float) -> N
         except LeaseLost as lost:
             log.warning("%s: another process coordinates", lost)
         except FAILED as error:
-            if not is_away:  # said once, or an outage of an hour fills the log
-                log.warning("the database doesn't answer (%s); trying on", first_line(error))
-            is_away = True
+            database.is_away(error)
 
 
 def _work(lease: Lease, ending: threading.Event) -> None:

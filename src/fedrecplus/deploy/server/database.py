@@ -55,6 +55,7 @@ class Database:
         self.address = address
         self.seconds_away = 0.0
         """that callers have waited for it"""
+        self._away = False
         if self.is_sqlite:
             event.listen(self.engine, "connect", _set_up)
             event.listen(self.engine, "begin", _begin_immediate)
@@ -103,14 +104,26 @@ class Database:
             try:
                 result = call()
             except AWAY as error:
-                if pause == _FIRST_PAUSE:
-                    log.warning("the database doesn't answer (%s); trying on", first_line(error))
+                self.is_away(error)
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             if pause > _FIRST_PAUSE:
+                self.is_back()
                 self.seconds_away += time.monotonic() - began
             return result
+
+    def is_away(self, error: DBAPIError | NoConnection) -> str:
+        """Say that it doesn't answer, and why: once, or an outage of an hour fills the log."""
+        why = first_line(error)
+        if not self._away:
+            log.warning("the database doesn't answer (%s); trying on", why)
+        self._away = True
+        return why
+
+    def is_back(self) -> None:
+        """It answered who was told that it is away."""
+        self._away = False
 
     def __str__(self) -> str:
         return self.engine.url.render_as_string(hide_password=True)

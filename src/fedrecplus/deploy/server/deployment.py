@@ -20,9 +20,10 @@ from fedrecplus.deploy.server.stored_run import FINISHED, DatabaseBook, StoredRu
 from fedrecplus.deploy.server.task_log import append, log_key
 from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire.catalogue import ITEMS, ItemCatalogue
-from fedrecplus.deploy.wire.request import check_deployable, is_secure
+from fedrecplus.deploy.wire.request import check_deployable
 from fedrecplus.deploy.wire.ring import check_vector, deployed_budget, sum_terms
 from fedrecplus.deploy.wire.settings import fixed_settings
+from fedrecplus.deploy.wire.stages import is_secure
 from fedrecplus.deploy.wire.steps import grown_state, sum_arrays
 from fedrecplus.deploy.wire.task import Task
 from fedrecplus.engines import SimulationState

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from fedrecplus.deploy.server.database import FAILED, Database, first_line
+from fedrecplus.deploy.server.database import FAILED, Database
 from fedrecplus.deploy.server.schema import leases
 
 log = logging.getLogger("fedrecplus")
@@ -100,18 +100,15 @@ class Lease:
         return (leases.c.name == _NAME) & (leases.c.number == self.number) & (leases.c.holder == self.holder)
 
     def _renew(self) -> None:
-        is_away = False
         while not self._ended.wait(self.seconds / 4):
             try:
                 with self.database.changing() as connection:
                     until = time.time() + self.seconds
                     if connection.execute(update(leases).where(self._own).values(until=until)).rowcount == 0:
                         return  # whatever is written next finds out
-                is_away = False
+                self.database.is_back()
             except FAILED as error:
-                if not is_away:  # said once, or an outage of an hour fills the log
-                    log.warning("the lease can't be renewed: %s; trying on", first_line(error))
-                is_away = True
+                self.database.is_away(error)
 
 
 def is_held(database: Database) -> bool:

@@ -24,7 +24,8 @@ from fedrecplus.deploy.wire.log import round_leaf
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.deploy.wire.reply import RoundTerms
-from fedrecplus.deploy.wire.request import check_deployable, encode_request, is_secure, told_tables
+from fedrecplus.deploy.wire.request import check_deployable, encode_request, told_tables
+from fedrecplus.deploy.wire.stages import is_secure
 from fedrecplus.deploy.wire.steps import as_told, first_state, next_state, sum_arrays, sum_digest
 from fedrecplus.deploy.wire.task import Task
 from fedrecplus.engines import Diverged, RoundReport, look_for_divergence

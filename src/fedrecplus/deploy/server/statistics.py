@@ -8,8 +8,8 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
-from fedrecplus.deploy.wire.request import is_secure
 from fedrecplus.deploy.wire.ring import STATISTICS_ROUND, deployed_budget, statistics_ring
+from fedrecplus.deploy.wire.stages import is_secure
 from fedrecplus.parts.channel import rounding_norm
 from fedrecplus.parts.privacy import check_delta, os_words, sensitivity
 from fedrecplus.protocol import Sums

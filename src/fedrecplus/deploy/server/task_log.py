@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import keep_object
 from fedrecplus.deploy.server.schema import log, objects, signing_keys
-from fedrecplus.deploy.wire.log import LogHead, leaf_hash, leaf_subject
+from fedrecplus.deploy.wire.log import LogHead, ToldLog, leaf_hash, leaf_subject
 from fedrecplus.errors import UserError
 
 _KEY = "log"
@@ -53,13 +53,20 @@ def keep_sum(connection: Connection, task: str, number: int, content: bytes, kep
 
 def head_of(connection: Connection, task: str) -> LogHead | None:
     """The signed log of a task; None where there is none."""
-    rows = connection.execute(select(log.c.leaf).where(log.c.task == task).order_by(log.c.number)).all()
-    leaves = [leaf_hash(leaf) for (leaf,) in rows]
-    return LogHead.signed(task, leaves, log_key(connection)) if leaves else None
+    told = _told(connection, task)
+    return None if told is None else told.head(task)
 
 
-def entries_of(database: Database, task: str) -> tuple[list[str], list[str]]:
-    """The entries themselves, for whoever looks, and the names of the sums that are kept."""
+def told_log(database: Database, task: str) -> ToldLog | None:
+    """The same for whoever looks, with its entries and the names of the sums that are kept."""
     with database.reading() as connection:
-        rows = connection.execute(select(log.c.leaf, log.c.sum).where(log.c.task == task).order_by(log.c.number)).all()
-    return [row.leaf for row in rows], [row.sum or "" for row in rows]
+        return _told(connection, task)
+
+
+def _told(connection: Connection, task: str) -> ToldLog | None:
+    """All from one query: leaves that were signed, and their entries."""
+    rows = connection.execute(select(log.c.leaf, log.c.sum).where(log.c.task == task).order_by(log.c.number)).all()
+    if not rows:
+        return None
+    head = LogHead.signed(task, [leaf_hash(row.leaf) for row in rows], log_key(connection))
+    return ToldLog(b"".join(head.leaves), head.signature, [row.leaf for row in rows], [row.sum or "" for row in rows])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.wire.request import is_secure
+from fedrecplus.deploy.wire.stages import is_secure
 from fedrecplus.errors import UserError
 
 

@@ -11,6 +11,6 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.wire.catalogue import ItemCatalogue as ItemCatalogue
     from fedrecplus.deploy.wire.identities import read_identities as read_identities
     from fedrecplus.deploy.wire.packet import PROTOCOL as PROTOCOL
-    from fedrecplus.deploy.wire.request import is_secure as is_secure
+    from fedrecplus.deploy.wire.stages import is_secure as is_secure
 
 lazily(__name__)

@@ -15,6 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -121,6 +122,20 @@ class LogHead:
         if leaves is None or signature is None:
             return None
         return cls(task, split_leaves(leaves.tobytes()), signature.tobytes())
+
+
+class ToldLog(msgspec.Struct, frozen=True):
+    """A task's log as its server tells it to whoever looks."""
+
+    leaves: bytes
+    signature: bytes
+    entries: list[str]
+    sums: list[str]
+    """beside each entry the digest of the object with its sum; empty where the server hasn't one"""
+
+    def head(self, task: str) -> LogHead:
+        """It without the entries."""
+        return LogHead(task, split_leaves(self.leaves), self.signature)
 
 
 def split_leaves(content: bytes) -> tuple[bytes, ...]:

@@ -38,19 +38,31 @@ class RoundTerms:
 
 def encode_reply(request: Request, uploads: Sequence[Upload], report: ErrorReport | None) -> Packet:
     """The uploads of a node's persons, end to end. Item numbers travel in 32 bits, deltas in ``config.precision``."""
-    config, columns, number = request.config, request.V.shape[1], np.dtype(request.config.precision)
-    arrays: dict[str, NDArray[Any]] = {
-        "clients": np.array([upload.client for upload in uploads], dtype=np.int64),
-        "rows": np.array([len(upload.items) for upload in uploads], dtype=np.int32),
-        "items": np.concatenate([np.empty(0, np.int32), *(upload.items.astype(np.int32) for upload in uploads)]),
-        "delta": np.concatenate([np.empty((0, columns), number), *(u.delta.astype(number) for u in uploads)]),
-    }
+    config = request.config
+    arrays = end_to_end(uploads, request.V.shape[1])
+    arrays |= {"items": arrays["items"].astype(np.int32), "delta": arrays["delta"].astype(config.precision)}
     if config.aggregation.weighs_on_client:
         arrays["weights"] = np.array([upload.weight for upload in uploads], dtype=np.float64)
     facts: Facts = {"version": VERSION, "model": request.model, "round": request.round}
     if report is not None:
         facts.update(squared_error=report.squared, rated=report.ratings)
     return Packet(facts, arrays)
+
+
+def end_to_end(uploads: Sequence[Upload], columns: int) -> dict[str, NDArray[Any]]:
+    """Uploads one after the other, and how many rows each has."""
+    return {
+        "clients": np.array([upload.client for upload in uploads], dtype=np.int64),
+        "rows": np.array([len(upload.items) for upload in uploads], dtype=np.int32),
+        "items": np.concatenate([np.empty(0, np.int64), *(upload.items for upload in uploads)]),
+        "delta": np.concatenate([np.empty((0, columns)), *(upload.delta for upload in uploads)]),
+    }
+
+
+def slices_of(rows: NDArray[Any]) -> list[slice]:
+    """Where each upload's rows are."""
+    ends = np.cumsum(rows, dtype=np.int64)
+    return [slice(int(end - count), int(end)) for count, end in zip(rows, ends, strict=True)]
 
 
 def encode_refusal(reason: str) -> Packet:
@@ -71,21 +83,20 @@ def decode_reply(packet: Packet, terms: RoundTerms) -> tuple[list[Upload], Error
     _demand(whole, "malformed", "row counts that don't add up")
     apart = len(np.unique(clients)) == len(clients) and _within(clients, _CLIENT_NUMBERS)
     _demand(apart, "malformed", "client numbers twice or out of range")
-    ends = np.cumsum(rows, dtype=np.int64)
     with np.errstate(invalid="ignore"):  # of signalling NaNs, which are refused below
         delta = delta.astype(np.float64)
     weights = _weights(packet, len(clients), terms.config)
     _demand(_within(items, terms.shape[0]), "out-of-range", "item numbers")
     rising = np.diff(items.astype(np.int64)) > 0
-    rising[ends[:-1] - 1] = True  # where the next client's items begin
+    rising[np.cumsum(rows[:-1], dtype=np.int64) - 1] = True  # where the next client's items begin
     _demand(rising.all(), "malformed", "items twice or out of order")
     _demand(np.isfinite(delta).all(), "non-finite", "delta")
     most = terms.largest_change * np.repeat(weights, rows)[:, None]  # a client that weighs itself sends w·Δ
     _demand((np.abs(delta) <= most).all(), "out-of-range", f"an update is greater than {terms.largest_change:g}")
     own = weights.tolist() if terms.config.aggregation.weighs_on_client else [None] * len(rows)
     uploads = [
-        Upload(int(client), items[end - count : end].astype(np.int64), delta[end - count : end], weight)
-        for client, count, end, weight in zip(clients, rows.tolist(), ends.tolist(), own, strict=True)
+        Upload(int(client), items[here].astype(np.int64), delta[here], weight)
+        for client, here, weight in zip(clients, slices_of(rows), own, strict=True)
     ]
     return uploads, _report(packet)
 

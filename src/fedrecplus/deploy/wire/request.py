@@ -19,7 +19,7 @@ from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.log import LogHead
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
 from fedrecplus.deploy.wire.settings import fixed_settings, told_text
-from fedrecplus.deploy.wire.stages import FIRST, Stage
+from fedrecplus.deploy.wire.stages import FIRST, Stage, is_secure
 from fedrecplus.deploy.wire.steps import SUM, sum_arrays, sums_told
 from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UnknownName, UserError
@@ -214,11 +214,6 @@ def _session(facts: Facts, config: Config) -> bytes:
     if is_secure(config) != ("session" in facts):
         raise ValueError(f"channel.rule={config.channel.rule} with or without a secure sum")
     return Stage.of(facts).session if is_secure(config) else b""
-
-
-def is_secure(config: Config) -> bool:
-    """Whether uploads go into secure sums."""
-    return config.channel.rule == "secure"
 
 
 def check_deployable(config: Config) -> Config:

@@ -8,10 +8,14 @@ round, session and stage, and is no longer than such a message can be.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, check_reply, mismatch
+
+if TYPE_CHECKING:
+    from fedrecplus.config import Config
 
 FIRST = "advertise"
 STAGES = (FIRST, "share", "mask", "consent", "reveal")
@@ -49,6 +53,11 @@ class Stage:
         if len(session) != SESSION_BYTES or name not in STAGES:
             raise Refusal("request", "a stage that this protocol doesn't have")
         return stage
+
+
+def is_secure(config: Config) -> bool:
+    """Whether uploads go into secure sums."""
+    return config.channel.rule == "secure"
 
 
 def mask_context(persons: int) -> bytes:
