@@ -47,7 +47,7 @@ def run_mutants(mutants: Sequence[Mutant], tests: Sequence[str], workers: int) -
             number, killer = json.loads(line)
             yield mutants[number], killer
     if os.waitpid(child, 0)[1] != 0:
-        raise SystemExit(f"the tests {' '.join(tests)} could not be collected, or fail without any change")
+        raise SystemExit(f"the tests {' '.join(tests)} could not be collected")
 
 
 class _Fates:
@@ -78,7 +78,9 @@ class _Fates:
             return True
         items = {item.nodeid: item for item in session.items}
         found = self._in_fork(lambda write: _unchanged(self, list(items.values()), write))
-        callers, seconds = json.loads(found.read())
+        callers, seconds, failing = json.loads(found.read())
+        for name in failing:
+            print(f"{name} fails without any change, and is left out", file=sys.stderr, flush=True)
         waiting: dict[int, tuple[int, Any]] = {}
         for number, mutant in enumerate(self.mutants):
             own = self._ordered(mutant, callers, seconds)
@@ -149,6 +151,7 @@ def _unchanged(plugin: _Fates, items: list[Any], write: Any) -> None:
     files = {str((ROOT / PACKAGE / mutant.file).resolve()): mutant.file for mutant in plugin.mutants}
     callers: dict[str, dict[str, None]] = defaultdict(dict)
     seconds: dict[str, float] = {}
+    failing: set[str] = set()
     running = ""
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
@@ -156,11 +159,11 @@ def _unchanged(plugin: _Fates, items: list[Any], write: Any) -> None:
             outermost = frame.f_code.co_qualname.split(".<locals>")[0]
             callers[f"{file}::{outermost}"][running] = None
 
-    def stop(report: Any) -> None:
+    def note(report: Any) -> None:
         if report.failed:
-            os._exit(1)
+            failing.add(report.nodeid)
 
-    plugin.report = stop
+    plugin.report = note
     threading.setprofile(profile)
     for item, following in itertools.pairwise([*items, None]):
         running, began = item.nodeid, _processor_seconds()
@@ -170,7 +173,11 @@ def _unchanged(plugin: _Fates, items: list[Any], write: Any) -> None:
         seconds[running] = _processor_seconds() - began
     together = _sharing(items)
     json.dump(
-        [{name: sorted({*own, *(t for n in own for t in together[n])}) for name, own in callers.items()}, seconds],
+        [
+            {name: sorted({*own, *(t for n in own for t in together[n])} - failing) for name, own in callers.items()},
+            seconds,
+            sorted(failing),
+        ],
         write,
     )
 
