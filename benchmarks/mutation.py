@@ -1,55 +1,63 @@
 """Change one operator, comparison or constant of the paper's code at a time, and see whether its quick tests notice.
 
-``python -m benchmarks.mutation --json runs/mutants.json`` runs all mutants; ``--sample 40`` draws so many. No file is
-touched: tests are collected once, and every mutant is a fork in which one function has other code. It runs the tests
-that call this function, the shortest first, until one fails. What survives is printed; docs/mutants.md says why.
+``python -m benchmarks.mutation --workers 2`` runs all mutants. No file is touched: tests are collected and timed once,
+and every mutant is a fork of that process in which one function has other code. It runs the tests that call the
+function, those that noticed its last changes first, then the shortest, until one fails. What survives is printed;
+docs/mutants.md says why, and why this is no configuration of another tool.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
-import json
-import random
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import functools
+import importlib
+import inspect
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from multiprocessing.connection import wait
 from pathlib import Path
+from types import FrameType, FunctionType
+from typing import Any
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = Path("src/fedrecplus")
-_PARTS = (
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src/fedrecplus"
+_PATTERNS = (
+    "parts/model/mf.py", "parts/pseudo_items/similar.py", "parts/virtual_ratings/nearest.py", "parts/similarity.py",
+    "parts/aggregation/wasserstein.py", "parts/aggregation/_covariance.py", "rounds/[!_]*.py",
+    "experiments/theory/[!_]*.py",
+)  # fmt: skip
+FILES = [str(path.relative_to(PACKAGE)) for pattern in _PATTERNS for path in sorted(PACKAGE.glob(pattern))]
+TESTS = (
     "tests/contracts", "tests/rounds", "tests/config/test_presets.py", "tests/engines/test_plain.py",
     "tests/engines/test_fast_equals_reference.py", "tests/privacy/test_rounds.py", "tests/privacy/test_noise.py",
+    "tests/theory",
 )  # fmt: skip
-_THEORY = ("tests/theory",)
-TESTED: dict[str, tuple[str, ...]] = {
-    "parts/model/mf.py": _PARTS,
-    "parts/pseudo_items/similar.py": _PARTS,
-    "parts/virtual_ratings/nearest.py": _PARTS,
-    "parts/similarity.py": _PARTS,
-    "parts/aggregation/wasserstein.py": _PARTS,
-    "parts/aggregation/_covariance.py": _PARTS,
-    **{f"rounds/{name}.py": _PARTS for name in ("client", "extension", "release", "server")},
-    **{
-        f"experiments/theory/{name}.py": _THEORY
-        for name in ("constants", "corollary", "gradients", "lemmas", "study", "theorem")
-    },
-}
-"""file → the tests that should notice, and the file's own doctests"""
-_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.MatMult: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
-    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-    ast.And: ast.Or, ast.Or: ast.And, ast.USub: ast.UAdd,
+"""those that should notice, beside the files' own doctests"""
+_OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
+    ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div,), ast.Div: (ast.Mult,), ast.FloorDiv: (ast.Mult,),
+    ast.Mod: (ast.Mult,), ast.Pow: (ast.Mult,), ast.MatMult: (ast.Mult,), ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,), ast.And: (ast.Or,), ast.Or: (ast.And,), ast.USub: (ast.UAdd,), ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
+    ast.Lt: (ast.GtE, ast.LtE), ast.LtE: (ast.Gt, ast.Lt), ast.Gt: (ast.LtE, ast.GtE), ast.GtE: (ast.Lt, ast.Gt),
 }  # fmt: skip
-_EDGES: dict[type[ast.AST], type[ast.AST]] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
-
-
+"""what may stand in an operator's place; a comparison is turned round, and loses or gains its edge"""
 _SILENT = ("strict", "copy")
-"""arguments of ``zip`` and ``astype``"""
+"""arguments of ``zip`` and ``astype``: whether lengths are compared or numbers copied changes nothing that comes out"""
+_LIMIT = 10.0
+"""seconds of processor time that a mutant may take beyond three times what its tests take without a change"""
+_FORK = multiprocessing.get_context("fork")
 
 
 @dataclass(frozen=True)
@@ -62,106 +70,196 @@ class Mutant:
     line: int
     change: str
     source: str
-    """the whole file with the change"""
+    """the function with the change, without decorators, in a class of its own if it is a method"""
 
 
 def mutants(file: str) -> Iterator[Mutant]:
-    """Every change of an operator, a comparison or a number within functions, one at a time."""
-    tree = ast.parse((ROOT / PACKAGE / file).read_text(encoding="utf-8"))
-    for name, place, ways in (site for own in _functions(tree) for site in _sites(*own)):
-        for way in range(ways):
-            other = copy.deepcopy(tree)
-            node = list(_inside(dict(_functions(other))[name]))[place]
-            before = ast.unparse(node)
-            _apply(node, way)
-            yield Mutant(file, name, getattr(node, "lineno", 0), f"{before} → {ast.unparse(node)}", ast.unparse(other))
-
-
-def _functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
-    """Outermost functions and methods; settings' ranges and module constants are no code that runs."""
-    found = [(node.name, node) for node in tree.body if isinstance(node, ast.FunctionDef)]
-    for top in tree.body:
-        if isinstance(top, ast.ClassDef):
-            found += [(f"{top.name}.{node.name}", node) for node in top.body if isinstance(node, ast.FunctionDef)]
-    return found
+    """Every change within functions. Settings' ranges and constants of modules are no code that runs."""
+    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    owned = [(own.name, part) for own in tree.body if isinstance(own, ast.ClassDef) for part in own.body]
+    for owner, function in [*(("", part) for part in tree.body), *owned]:
+        for place, node in enumerate(_inside(function) if isinstance(function, ast.FunctionDef) else ()):
+            for way in range(len(_changes(node))):
+                other: Any = copy.deepcopy(function)
+                changed = list(_inside(other))[place]
+                _changes(changed)[way]()
+                other.decorator_list = []
+                source = ast.unparse(ast.ClassDef(owner, [], [], [other], []) if owner else other)
+                change = f"{ast.unparse(node)} → {ast.unparse(changed)}"
+                name = f"{owner}.{other.name}".lstrip(".")
+                yield Mutant(file, name, getattr(node, "lineno", function.lineno), change, source)
 
 
 def _inside(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """Body and defaults, without annotations and decorators."""
     defaults = [node for node in (*function.args.defaults, *function.args.kw_defaults) if node is not None]
     for top in (*function.body, *defaults):
-        # whether lengths are compared and whether numbers are copied changes nothing of what comes out
         silent = {id(own.value) for own in ast.walk(top) if isinstance(own, ast.keyword) and own.arg in _SILENT}
         yield from (node for node in ast.walk(top) if id(node) not in silent)
 
 
-def _sites(name: str, function: ast.FunctionDef) -> Iterator[tuple[str, int, int]]:
-    for place, node in enumerate(_inside(function)):
-        if ways := _ways(node):
-            yield name, place, len(ways)
-
-
-def _ways(node: ast.AST) -> list[object]:
-    """What may stand in the place of an operator or a constant; a comparison loses or gains its edge, too."""
+def _changes(node: Any) -> list[Callable[[], None]]:
+    """Each changes one operator, comparison or number."""
     if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign | ast.UnaryOp):
-        ways = [_OPERATORS.get(type(node.op))]
-    elif isinstance(node, ast.Compare):
-        ways = [table.get(type(node.ops[0])) for table in (_OPERATORS, _EDGES)]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        return [not node.value]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return [node.value + 1]
-    else:
-        return []
-    return [way for way in ways if way is not None]
+        return [functools.partial(setattr, node, "op", other()) for other in _OPERATORS.get(type(node.op), ())]
+    if isinstance(node, ast.Compare):
+        first, *more = node.ops
+        return [functools.partial(setattr, node, "ops", [other(), *more]) for other in _OPERATORS[type(first)]]
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        other = not node.value if isinstance(node.value, bool) else node.value + 1
+        return [functools.partial(setattr, node, "value", other)]
+    return []
 
 
-def _apply(node: ast.AST, way: int) -> None:
-    other = _ways(node)[way]
-    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign | ast.UnaryOp):
-        node.op = other()  # type: ignore[operator]
-    elif isinstance(node, ast.Compare):
-        node.ops[0] = other()  # type: ignore[operator]
-    elif isinstance(node, ast.Constant):
-        node.value = other  # type: ignore[assignment]
+def apply(mutant: Mutant) -> None:
+    """Give the function its changed code: whoever has imported it has that, too."""
+    module = importlib.import_module(".".join(("fedrecplus", *Path(mutant.file).with_suffix("").parts)))
+    changed = dict(vars(module))
+    exec(compile(mutant.source, str(module.__file__), "exec", annotations.compiler_flag), changed)
+    function, other = (_function(names, mutant.function) for names in (vars(module), changed))
+    for part in ("__code__", "__defaults__", "__kwdefaults__"):
+        setattr(function, part, getattr(other, part))
+
+
+def _function(names: dict[str, Any], qualified: str) -> FunctionType:
+    """What a decorator may have wrapped."""
+    first, *rest = qualified.split(".")
+    found: Any = functools.reduce(inspect.getattr_static, rest, names[first])
+    for inner in ("fget", "func", "__func__"):
+        found = getattr(found, inner, found)
+    return inspect.unwrap(found)  # type: ignore[no-any-return]
+
+
+class Runs:
+    """A plugin of pytest that runs what was collected once for every mutant."""
+
+    def __init__(self, mutants: Sequence[Mutant], workers: int) -> None:
+        self.mutants, self.workers = mutants, workers
+        self.killers: dict[Mutant, str | None] = {}
+        """the test that noticed it, None where none did"""
+        self.failed: Callable[[str], None] = lambda _: None
+        self.running: dict[Any, tuple[Mutant, Any]] = {}
+
+    def pytest_collection(self) -> None:
+        """A failure needs no smallest example."""
+        from hypothesis import Phase, settings  # here: pytest wants to load it first
+
+        settings.register_profile("mutation", settings(), phases=(Phase.explicit, Phase.generate))
+        settings.load_profile("mutation")
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Tell whoever runs the tests."""
+        if report.failed:
+            self.failed(report.nodeid)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In the place of pytest's own."""
+        items = {item.nodeid: item for item in session.items}
+        callers, seconds, failing = _forked(functools.partial(self._profile, items))[1].recv()
+        print(f"{len(items)} tests, without any change these fail: {failing or 'none'}", flush=True)
+        for mutant in self.mutants:
+            if len(self.running) == self.workers:
+                self._wait()
+            tests = self._tests(mutant, callers[mutant.file, mutant.function] - failing, seconds)
+            limit = _LIMIT + 3.0 * sum(seconds[name] for name in tests)
+            process, reader = _forked(functools.partial(self._changed, mutant, [items[name] for name in tests], limit))
+            self.running[process.sentinel] = mutant, (process, reader)
+        while self.running:
+            self._wait()
+        return True
+
+    def _tests(self, mutant: Mutant, callers: set[str], seconds: dict[str, float]) -> list[str]:
+        """In their order. A fixture is called by the first test of a file alone, so the others come last."""
+        own = (mutant.file, mutant.function)
+        killers = [killer for other, killer in self.killers.items() if (other.file, other.function) == own]
+        latest = {killer: place for place, killer in enumerate(killers)}
+        files = {name.split("::")[0] for name in callers}
+        able = [name for name in seconds if name in callers or name.split("::")[0] in files]
+        return sorted(able, key=lambda name: (-latest.get(name, -1), name not in callers, seconds[name]))
+
+    def _profile(self, items: dict[str, Any], writer: Any) -> None:
+        """Send which tests call which functions, how long each takes, and which fail without any change."""
+        files = {str(PACKAGE / mutant.file): mutant.file for mutant in self.mutants}
+        callers, seconds, failing = defaultdict[Any, set[str]](set), dict[str, float](), set[str]()
+        self.failed = failing.add
+        running = ""
+
+        def note(frame: FrameType, event: str, _: Any) -> None:
+            if event == "call" and (file := files.get(frame.f_code.co_filename)) is not None:
+                callers[file, frame.f_code.co_qualname.split(".<locals>")[0]].add(running)
+
+        threading.setprofile(note)
+        for item, following in pairwise([*items.values(), None]):
+            running, began = item.nodeid, time.process_time()
+            sys.setprofile(note)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            sys.setprofile(None)
+            seconds[running] = time.process_time() - began
+        writer.send((callers, {name: own for name, own in seconds.items() if name not in failing}, failing))
+
+    def _changed(self, mutant: Mutant, items: list[Any], limit: float, writer: Any) -> None:
+        """Send the first test that fails with the change, or None."""
+
+        def noticed(name: str) -> None:
+            writer.send(name)
+            os._exit(0)
+
+        self.failed = noticed
+        apply(mutant)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        for item, following in pairwise([*items, None]):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        writer.send(None)
+
+    def _wait(self) -> None:
+        """Until a fork has ended, however it did."""
+        for sentinel in wait(list(self.running)):
+            mutant, (process, reader) = self.running.pop(sentinel)
+            process.join()
+            killer: str | None = "time" if process.exitcode == -signal.SIGPROF else "crash"
+            with contextlib.suppress(EOFError):
+                killer = reader.recv()
+            self.killers[mutant] = killer
+            fate = "SURVIVED" if killer is None else f"died by {killer}"
+            print(f"{len(self.killers)} {mutant.file}:{mutant.line} {mutant.change}: {fate}", flush=True)
+
+
+def _forked(work: Callable[[Any], None]) -> tuple[Any, Any]:
+    """A fork that works, and the end at which what it sends arrives."""
+    reader, writer = _FORK.Pipe(duplex=False)
+
+    def quietly() -> None:
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        work(writer)
+
+    process = _FORK.Process(target=quietly)
+    process.start()
+    writer.close()
+    return process, reader
+
+
+def run(mutants: Sequence[Mutant], tests: Sequence[str] = TESTS, workers: int = 1) -> dict[Mutant, str | None]:
+    """For each mutant the test that noticed it, None where none did."""
+    runs, files = Runs(mutants, workers), sorted({str(PACKAGE / mutant.file) for mutant in mutants})
+    options = ("-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-m", "not slow", "-o", "addopts=--doctest-modules")
+    code = pytest.main([*options, *tests, *files], plugins=[runs])
+    if len(runs.killers) < len(mutants):
+        raise SystemExit(f"the tests could not be collected: pytest ended with {code}")
+    return runs.killers
 
 
 def main() -> int:
     """Run them, print survivors and the share that died."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__.splitlines()[0])
-    parser.add_argument("--sample", type=int, help="so many mutants, drawn at random; all if not given")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--files", default=",".join(TESTED), help="some of them, with commas between")
+    parser.add_argument("--files", default=",".join(FILES), help="some of them, with commas between")
     parser.add_argument("--workers", type=int, default=1, help="mutants side by side")
-    parser.add_argument("--json", type=Path, help="write what became of each mutant here")
     given = parser.parse_args()
-    drawn = [mutant for file in given.files.split(",") for mutant in mutants(file)]
-    if given.sample is not None:
-        drawn = random.Random(given.seed).sample(drawn, min(given.sample, len(drawn)))
-    from benchmarks.mutation_runs import run_mutants  # here: it loads pytest
-
-    fates: list[dict[str, object]] = []
-    for tests in dict.fromkeys(TESTED[mutant.file] for mutant in drawn):
-        group = [mutant for mutant in drawn if TESTED[mutant.file] == tests]
-        for mutant, killer in run_mutants(group, tests, given.workers):
-            fates.append({**asdict(mutant), "killer": killer})
-            del fates[-1]["source"]
-            fate = "SURVIVED" if killer is None else f"died by {killer}"
-            print(f"{len(fates)}/{len(drawn)} {mutant.file}:{mutant.line} {mutant.change}: {fate}", flush=True)
-            if given.json is not None:
-                given.json.write_text(json.dumps(fates, indent=1, ensure_ascii=False), encoding="utf-8")
-    _report(fates)
+    killers = run([mutant for file in given.files.split(",") for mutant in mutants(file)], workers=given.workers)
+    died = sum(killer is not None for killer in killers.values())
+    print(f"{died} of {len(killers)} died, {100 * died / len(killers):.1f} %")
     return 0
-
-
-def _report(fates: list[dict[str, object]]) -> None:
-    """A line per file, and one for all."""
-    total = Counter(fate["file"] for fate in fates)
-    alive = Counter(fate["file"] for fate in fates if fate["killer"] is None)
-    for file, count in total.items():
-        print(f"{file}: {count - alive[file]} of {count} died")
-    died = len(fates) - alive.total()
-    print(f"{died} of {len(fates)} died, {100 * died / max(len(fates), 1):.1f} %")
 
 
 if __name__ == "__main__":
