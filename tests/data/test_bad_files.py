@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,6 +174,34 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     assert "is a folder" in refusal(str(tmp_path)).problem
 
 
+def test_of_a_folder_the_file_of_ratings_is_named_or_how_parts_are_joined(tmp_path: Path) -> None:
+    for name in ("part-0.csv", "part-1.csv"):
+        (tmp_path / name).write_text(GOOD)
+    assert f"pl.read_csv('{tmp_path}/*.csv')" in refusal(str(tmp_path)).remedy
+    (tmp_path / "ratings.csv").write_text(GOOD)
+    assert refusal(str(tmp_path)).remedy.endswith(str(tmp_path / "ratings.csv"))
+
+
+def test_the_layout_of_the_netflix_prize_is_named_and_the_remedy_makes_a_file_that_is_read(write: Write) -> None:
+    path = write("1:\n7,3,2005-09-06\n8,5,2005-05-13\n2:\n7,4,2005-10-19\n")
+    error = refusal(path)
+    assert "Netflix" in error.problem
+    command = error.remedy.partition(": ")[2].replace("FILES > ratings.csv", shlex.quote(path))
+    lines = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
+    ratings = load(write(lines, "joined.csv"))
+    assert [ratings.item_ids.tolist(), ratings.client_ids.tolist(), ratings.values.tolist()] == [
+        [1, 2],
+        [7, 8],
+        [3, 4, 5],
+    ]
+
+
+def test_where_no_line_is_a_rating_nobody_is_told_to_leave_all_of_them_out(write: Write) -> None:
+    error = refusal(write("user,item,rating\n1,1,good\n2,2,bad\n"))
+    assert "2 of 2 rows" in error.problem
+    assert "skip" not in error.remedy
+
+
 @pytest.mark.parametrize(
     "contents", ["", " \n\n", "user,item,rating\n", b"\xef\xbb\xbf\n", gzip.compress(b"", mtime=0)]
 )
@@ -204,6 +234,13 @@ def test_a_missing_column_is_told_with_those_that_are_there(write: Write) -> Non
     assert "did you mean 'opinion'" in refusal(path, rating="opinoin").remedy
     assert "1 to 3" in refusal(path, rating=4).remedy
     assert "share a column" in refusal(path, rating="item").problem
+
+
+def test_all_columns_that_have_to_be_named_are_told_at_once(write: Write) -> None:
+    path = write("Benutzer,item,Note\n1,1,5\n2,2,3\n")
+    assert "for the user, nor for the rating" in refusal(path).problem
+    assert "--user-column NAME-OR-NUMBER, --rating-column NAME-OR-NUMBER" in refusal(path).remedy
+    assert "for the rating" in refusal(path, user="Benutzer").problem
 
 
 def test_bad_parquet_is_told(write: Write) -> None:

@@ -80,13 +80,14 @@ def rating_columns(names: Sequence[str], header: bool, options: FileOptions, sou
     says so: each line then says that a user chose an item.
     """
     if not header and len(names) > _WIDE and not options.columns:
-        raise UserError(f"{source}: {len(names)} columns and no header", f"{_which('user', names, header)}; {_MELT}")
+        raise UserError(f"{source}: {len(names)} columns and no header", f"{_which(['user'], names, header)}; {_MELT}")
+    _check_named(names, header, options, source)
     positions = {role: _position(role, names, header, options, source) for role in ("user", "item")}
     unrated = _is_unrated(names, header, options, positions)
     if not unrated:
         positions["rating"] = _position("rating", names, header, options, source)
     if len(set(positions.values())) < len(positions):
-        raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
+        raise UserError(f"{source}: user, item and rating can't share a column", _which(["user"], names, header))
     told_elsewhere = OF_ITEMS if options.items else ()
     roles = [role for role in FURTHER if role not in told_elsewhere]
     positions |= _further(roles, "likes" if unrated else "ratings", names, header, options, source, positions)
@@ -142,6 +143,19 @@ def _further(
     return positions
 
 
+def _check_named(names: Sequence[str], header: bool, options: FileOptions, source: str) -> None:
+    """Name all columns that have to be given, where one of users or items has: not one after the other."""
+    given = options.columns
+    unnamed = [role for role in OF_RATINGS if given.get(role) is None and not _usual_positions(names, role)]
+    if header and len(names) > 1 and unnamed and unnamed != ["rating"]:
+        raise _unnamed(unnamed, names, header, source)
+
+
+def _unnamed(roles: Sequence[str], names: Sequence[str], header: bool, source: str) -> UserError:
+    sought = ", nor for ".join(f"the {role}" for role in roles)
+    return UserError(f"{source}: no column has a usual name for {sought}", _which(roles, names, header))
+
+
 def _position(role: str, names: Sequence[str], header: bool, options: FileOptions, source: str) -> int:
     given = options.columns.get(role)
     if given is not None:
@@ -151,7 +165,7 @@ def _position(role: str, names: Sequence[str], header: bool, options: FileOption
     if position is None and len(names) == 1:
         raise UserError(f"{source}: a single column, {names[0][:60]!r}", "give the separator with --separator")
     if position is None:
-        raise UserError(f"{source}: no column has a usual name for the {role}", _which(role, names, header))
+        raise _unnamed([role], names, header, source)
     if position >= len(names):
         raise UserError(
             f"{source}: {counted(len(names))} in the first line, where the {role} is column {position + 1}",
@@ -201,14 +215,15 @@ def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, pos
             )
 
 
-def _which(role: str, names: Sequence[str], header: bool) -> str:
+def _which(roles: Sequence[str], names: Sequence[str], header: bool) -> str:
     present = f"the first line has {counted(len(names))}"
     if header:
         present = f"the columns are {', '.join(map(repr, names[:_MOST_NAMED]))}"
         present += f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     present += f"; {_MELT}" if header and len(names) > _WIDE else ""
     none = f"; --rating-column={NO_RATING} where each line is a like, click or purchase, or counts them"
-    return f"say which it is: --{role}-column NAME-OR-NUMBER{none if role == 'rating' else ''}; {present}"
+    options = ", ".join(f"--{role}-column NAME-OR-NUMBER" for role in roles)
+    return f"say which it is: {options}{none if 'rating' in roles else ''}; {present}"
 
 
 def counted(columns: int) -> str:

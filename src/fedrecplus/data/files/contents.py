@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -32,13 +33,19 @@ _OTHERS = {
 }
 """how files begin that are often given and can't be read, what they are, and what to do"""
 
+_NETFLIX = re.compile(rb"\d+:\r?\n\d+,")
+_NETFLIX_TO_CSV = (
+    """write the item into each line: awk -F, '/:/ {item = $1 + 0; next} {print $1 "," item "," $2 "," $3}' """
+    "FILES > ratings.csv"
+)
+
 
 def read_bytes(path: Path) -> bytes:
     """A file's bytes, unpacked if it is gzipped or alone in a zip archive. Every way in which that fails is the user's
     to know.
     """
     if path.is_dir():
-        raise UserError(f"{path} is a folder", "give the file of ratings in it")
+        raise UserError(f"{path} is a folder", _file_in(path))
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -57,11 +64,25 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def _file_in(folder: Path) -> str:
+    """What to give instead of a folder: the file that is called so, or one file made of parts of a table."""
+    files = [file for file in sorted(folder.iterdir()) if file.suffix in (".csv", ".parquet")]
+    ratings = next((file for file in files if "rating" in file.stem.lower()), None)
+    if ratings is not None:
+        return f"give the file of ratings in it: {ratings}"
+    if len(files) > 1:
+        kind = files[0].suffix[1:]
+        return f"give one file; parts of a table are joined in Python: pl.read_{kind}('{folder}/*.{kind}')"
+    return "give the file of ratings in it"
+
+
 def _refuse_others(data: bytes, path: Path) -> None:
     """Name what is neither a table nor text, since what a text reader would say of it helps nobody."""
     for magic, (problem, remedy) in _OTHERS.items():
         if data.startswith(magic):
             raise UserError(f"{path} {problem}", remedy)
+    if _NETFLIX.match(data):
+        raise UserError(f"{path} has the items in lines of their own, as the Netflix Prize had", _NETFLIX_TO_CSV)
     if data[_TAR_AT:].startswith(_TAR_MAGIC):
         raise UserError(f"{path} is a tar archive", "unpack it and give the file of ratings in it")
 

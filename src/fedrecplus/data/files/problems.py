@@ -75,7 +75,7 @@ def refusal(table: Table, problems: Sequence[BadRow]) -> UserError:
         lines.append(f"{rows:,} of {len(table):,} rows are at fault: {kinds}")
         option = "--missing=drop" if all(one.missing for one in problems) else "--on-error=skip"
         remedies = remedies if len(remedies) == 1 else ["correct them"]
-        remedies += [] if duplicates else [f"leave them out: {option}"]
+        remedies += [] if duplicates or rows == len(table) else [f"leave them out: {option}"]
     return UserError("\n".join(lines), "; or ".join(remedies))
 
 
