@@ -196,6 +196,6 @@ def test_a_choice_of_biases_says_why_in_terms_of_the_data_and_how_long_each_was_
     kind = "clicks" if rmse is None else "ratings"
     choice = _validated_choice((suited, suited), plain, kind, validated)
     assert choice.config.algorithm == "biases"
-    assert choice.why.count(" columns after 12 rounds") == 1
+    assert choice.why.count(" columns after 12 rounds instead of 5") == 1
     assert ("both better ratings" in choice.why) == (kind == "ratings")
     assert "on a validation cut: biases" in choice.why

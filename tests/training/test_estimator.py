@@ -200,6 +200,18 @@ def test_a_newcomer_is_folded_in(fitted: fr.FedRec) -> None:
     assert set(newcomer.recommend(RATINGS.item_count)["item"]) & {1, 2} == set()
 
 
+def test_lists_of_a_newcomer_are_frames_of_the_library_that_fit_was_given() -> None:
+    pandas = pytest.importorskip("pandas")
+    model = short().fit(RATINGS.to_frame("pandas"))
+    assert isinstance(model.fold_in({1: 5.0}).recommend(2), pandas.DataFrame)
+    assert isinstance(model.fold_in({1: 5.0}).recommend(2, backend="polars"), pl.DataFrame)
+
+
+@pytest.mark.parametrize("pairs", [[], FRAME.head(0)], ids=["list", "frame"])
+def test_of_no_pairs_there_are_no_predictions(fitted: fr.FedRec, pairs: Any) -> None:
+    assert fitted.predict(pairs).shape == (0,)
+
+
 def test_what_is_saved_is_loaded_in_a_line_each(fitted: fr.FedRec, tmp_path: Path) -> None:
     fitted.save(tmp_path / "model")
     loaded = fr.FedRec.load(tmp_path / "model")

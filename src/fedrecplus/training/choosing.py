@@ -93,7 +93,7 @@ class Validated:
         """For people."""
         error = "" if self.rmse is None else f"RMSE {self.rmse:.4f}, "
         columns = f" with {self.config.model.columns} columns" if self.config.algorithm == RATINGS else ""
-        columns += f" after {self.rounds} rounds" if columns and self.rounds != _PROBE else ""
+        columns += f" after {self.rounds} rounds instead of {_PROBE}" if columns and self.rounds != _PROBE else ""
         return f"{self.config.algorithm}{columns} {error}NDCG@10 {self.ndcg:.4f}"
 
     def beats(self, plain: Validated) -> bool:

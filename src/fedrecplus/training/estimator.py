@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -209,7 +210,7 @@ class FedRec:
 
     def fold_in(self, ratings: Mapping[Any, float] | Iterable[tuple[Any, float]]) -> Person:
         """A newcomer, by item id → rating, whose ``recommend`` gives a frame, too; nothing is trained again."""
-        return self._fitted().fold_in(ratings)
+        return replace(self._fitted().fold_in(ratings), backend=self.backend_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the RMSE on test ratings, so that greater is better; also of a frame that has the ratings in it."""
@@ -317,6 +318,7 @@ class FedRec:
             frame = as_polars(X, "X")
         else:
             array = np.asarray(X)
+            array = array if array.size else array.reshape(0, 2)
             if array.ndim != 2 or array.shape[1] < 2:
                 raise UserError(f"X has the shape {array.shape}", "give a row of user and item for each pair")
             frame = pl.DataFrame({"user": array[:, 0].tolist(), "item": array[:, 1].tolist()}, strict=False)

@@ -51,6 +51,8 @@ class Person:
     """weights for lists in which all ratings count alike; None where predicted ratings rank"""
     ages: NDArray[Any] | None = None
     """how many choices ago each rating was; None where nobody knows"""
+    backend: str = "polars"
+    """library of the frames that it gives"""
 
     def __repr__(self) -> str:
         return f"Person({len(self.items)} ratings, {self.model.config.algorithm!r})"
@@ -59,11 +61,11 @@ class Person:
         """Predicted ratings on the data's scale."""
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
 
-    def recommend(self, n: int = 10, *, backend: str = "polars", **options: Unpack[ListChoices]) -> Any:
+    def recommend(self, n: int = 10, *, backend: str | None = None, **options: Unpack[ListChoices]) -> Any:
         """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and because."""
         from fedrecplus.data import frame_of  # here: a node makes lists without polars
 
-        return frame_of(columns_of(self.top_items(n, **options), options.get("why", False)), backend)
+        return frame_of(columns_of(self.top_items(n, **options), options.get("why", False)), backend or self.backend)
 
     def top_items(self, n: int = 10, **options: Unpack[ListChoices]) -> list[Recommendation]:
         """The n best items among those the client hasn't rated; ``ListOptions`` has the options.
