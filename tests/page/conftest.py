@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedrecplus.config import assign, preset
@@ -29,12 +31,18 @@ RUNS = {
     "half-stars": ("fedrec+secure", ()),
     "hundred": ("fedmf", ()),
     "likes": ("fedrec+secure", ()),
+    "thumbs": ("fedrec+secure", ()),
     "many-items": ("fedmf", ()),
     "popular": ("fedmf", ("model.popularity_weight=0.5",)),
 }
 """name → preset and changes"""
 
-SCALES = {"half-stars": Scale(0.5, 5.0, 0.5), "likes": Scale(0.0, 1.0, 1.0), "hundred": Scale(0.0, 100.0, 1.0)}
+SCALES = {
+    "half-stars": Scale(0.5, 5.0, 0.5),
+    "likes": Scale(0.0, 1.0, 1.0),
+    "thumbs": Scale(-1.0, 1.0, 2.0),
+    "hundred": Scale(0.0, 100.0, 1.0),
+}
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +57,10 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             config = assign(preset(algorithm), [*changes, "server.rounds=6"])
             scale = SCALES.get(name)
             items = 330 if name == "many-items" else 150
-            train(small_ratings(80, items, scale=scale), None, config, out=made[name], overwrite=True)
+            ratings = small_ratings(80, items, scale=scale)
+            if name == "likes":
+                ratings = replace(ratings, codes=np.ones_like(ratings.codes))
+            train(ratings, None, config, out=made[name], overwrite=True)
         return made[name]
 
     return run

@@ -277,6 +277,25 @@ def test_other_scales_and_models_open_too(browser: Any, site_of: Callable[[str],
         one.close()
 
 
+def test_where_people_dislike_too_the_page_lets_them(browser: Any, site_of: Callable[[str], Path]) -> None:
+    with served(site_of("thumbs")) as where:
+        one = Opened(browser, where)
+        one.search("Item 3")
+        group = one.page.locator("#results").get_by_role("group", name="Rate Item 3", exact=True)
+        before = one.listed()
+        group.get_by_role("button", name="Rate Item 3 dislike").click()
+        one.until(lambda: one.page.locator(".mine .star[aria-pressed=true]").count() == 1, "rated")
+        mine = one.page.locator(".mine .star")
+        assert [button.get_attribute("aria-pressed") for button in mine.all()] == ["false", "true"]
+        assert one.page.locator(".mine .star.lit").count() == 1
+        assert one.listed() != before
+        one.saved()
+        one.page.reload()
+        one.until(lambda: one.page.locator(".mine .star.lit").count() == 1, "kept")
+        assert one.complaints == []
+        one.close()
+
+
 def test_likes_are_one_star_and_long_scales_a_slider(browser: Any, site_of: Callable[[str], Path]) -> None:
     with served(site_of("likes")) as where:
         one = Opened(browser, where)

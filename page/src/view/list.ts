@@ -139,7 +139,7 @@ function entryRow(context: Context, item: number): Row<Entry> {
   const place = element("span", { class: "place", "aria-hidden": "true" });
   const rating = element("span", { class: "predicted" });
   const why = element("p", { class: "why" });
-  const stars = rater(context.scale, title, (given) => context.rate(item, given));
+  const stars = rater(context, title, (given) => context.rate(item, given));
   const action = (mark: "seen" | "hidden", drawing: "eye" | "hide"): HTMLElement =>
     element(
       "button",

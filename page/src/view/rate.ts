@@ -94,7 +94,7 @@ export function nameOf(context: Context, item: number): HTMLElement {
 }
 
 function itemRow(context: Context, item: number, mine = false): Row<null> {
-  const stars = rater(context.scale, context.title(item), (rating) => context.rate(item, rating));
+  const stars = rater(context, context.title(item), (rating) => context.rate(item, rating));
   const remove = element(
     "button",
     { type: "button", class: "small", "data-control": "remove", "aria-label": t("rate.remove-one", { title: context.title(item) }), onclick: () => context.forget(item) },

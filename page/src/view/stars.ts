@@ -1,4 +1,5 @@
 /** Rating by mouse, touch and keyboard: arrows move, Enter rates, digits rate at once. */
+import type { Context } from "../context";
 import type { Scale } from "../engine/format";
 import { element, icon } from "./dom";
 import { t } from "./texts";
@@ -16,25 +17,30 @@ export function ratingText(scale: Scale, rating: number): string {
   return t("rating.of", { rating: String(rating), high: String(scale.high) });
 }
 
+/** Whether a scale has two levels. */
 export function likes(scale: Scale): boolean {
   return scale.high - scale.low === scale.step;
 }
 
-function levelsOf(scale: Scale): number[] {
+/** What can be given: of two levels the like first, and alone where nobody can give the other. */
+function levelsOf({ scale, model }: Context): number[] {
   const count = Math.round((scale.high - scale.low) / scale.step) + 1;
   const all = Array.from({ length: count }, (_, level) => scale.low + level * scale.step);
-  return likes(scale) ? all.slice(1) : all;
+  if (!likes(scale)) return all;
+  return model.facts.likes_alone ? all.slice(-1) : all.reverse();
 }
 
 /** Buttons for a short scale, a slider for a long one. */
-export function rater(scale: Scale, title: string, rate: (rating: number) => void): Rater {
-  const levels = levelsOf(scale);
+export function rater(context: Context, title: string, rate: (rating: number) => void): Rater {
+  const { scale } = context;
+  const levels = levelsOf(context);
   return levels.length > MOST_BUTTONS ? slider(scale, title, rate) : buttons(scale, levels, title, rate);
 }
 
 function buttons(scale: Scale, levels: readonly number[], title: string, rate: (rating: number) => void): Rater {
   let current: number | null = null;
   const half = levels.length > 5 ? " halves" : "";
+  const thumbs = levels[0] === scale.high && levels.length > 1;
   const each = levels.map((rating, place) =>
     element(
       "button",
@@ -46,10 +52,11 @@ function buttons(scale: Scale, levels: readonly number[], title: string, rate: (
         onclick: () => rate(rating),
         onpointerenter: (event: PointerEvent) => event.pointerType === "mouse" && light(place),
       },
-      icon("star"),
+      icon(thumbs ? (place ? "dislike" : "like") : "star"),
     ),
   );
-  const light = (upTo: number): void => each.forEach((button, place) => button.classList.toggle("lit", place <= upTo));
+  const isLit = (place: number, chosen: number): boolean => (thumbs ? place === chosen : place <= chosen);
+  const light = (chosen: number): void => each.forEach((button, place) => button.classList.toggle("lit", isLit(place, chosen)));
   const placeOf = (rating: number | null): number => (rating === null ? -1 : levels.indexOf(rating));
   const focus = (place: number): void => {
     each.forEach((button, at) => (button.tabIndex = at === place ? 0 : -1));

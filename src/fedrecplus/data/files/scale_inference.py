@@ -2,7 +2,7 @@
 
 1. The first usual scale that holds every rating and whose top quarter is reached: a file in which nobody gave one star
    is still on 1 to 5, one with nothing above 3 is not. A scale that starts below zero asks for a negative rating.
-2. Where every rating is 1, the scale of likes, 0 to 1.
+2. Where every rating is 1, the scale of likes, 0 to 1; where they are −1 and 1, two thumbs without anything between.
 3. Otherwise from the lowest to the highest rating, with the greatest step (1, 2.5 or 5 times a power of ten) that fits.
 """
 
@@ -22,6 +22,7 @@ USUAL = tuple(
         *("-10:10:1", "-10:10:0.01"),
     )
 )
+THUMBS = "-1:1:2"
 _TOP_QUARTER = 0.75
 _MILLION = 10**6
 _ROUND_STEPS = [digits * 10**zeros for zeros in range(13) for digits in (1, 5, 25)]  # in millionths
@@ -40,6 +41,8 @@ def infer_scale(ratings: NDArray[np.float64], source: str) -> Scale:
     usual = next((scale for scale in USUAL if _fits(scale, levels)), None)
     if usual is None and levels.tolist() == [1.0]:
         return Scale.parse(LIKES)
+    if levels.tolist() == [-1.0, 1.0]:
+        return Scale.parse(THUMBS)
     return usual or _observed_scale(levels, source)
 
 
