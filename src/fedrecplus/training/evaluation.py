@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,7 +78,13 @@ class Predictor:
     def _of_all_items(self, weights: NDArray[Any]) -> Array:
         if self.scored_by is not None:
             return self.scored_by.scores(self.X, weights)
-        return np.asarray(weights.astype(np.float64) @ self.X.T.astype(np.float64))
+        used = weights.any(axis=0)  # lists of what comes next weigh a tenth of the columns
+        return np.asarray(weights[:, used].astype(np.float64) @ self._columns[used])
+
+    @cached_property
+    def _columns(self) -> Array:
+        """X's columns in double precision, each a row."""
+        return np.ascontiguousarray(self.X.T, dtype=np.float64)
 
 
 def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
