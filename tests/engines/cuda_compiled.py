@@ -11,7 +11,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from fedrecplus.engines.cuda import fused_steps, summing, weighing
+from fedrecplus.engines.cuda import fused_steps
 
 HOPPER = GPUTarget("cuda", 90, 32)
 LONG, WIDE = "*i64", "*fp64"
@@ -22,14 +22,10 @@ ROWS = {
 }  # fmt: skip
 FLAGS = {"RATED_ONLY": True, "PSEUDO": True, "COLUMNS": 32}
 STEPS = {**FLAGS, "ROWS": 64, "AGAIN": True, "SUM_RATED": True, "WHICH": 0}
-SUMS = {"moved": "*fp32", "summed": LONG, "total": "*fp32", "items": "*i32", "numbers": WIDE, "starts": LONG}
 CASES: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
     (fused_steps.train_clients, ROWS, {**STEPS, "BIASES": False, "SCALED": True, "DISTANCES": True, "KEEP": False}),
     (fused_steps.train_clients, ROWS, {**STEPS, "BIASES": True, "SCALED": False, "DISTANCES": False, "KEEP": True}),
     (fused_steps.train_long, ROWS, {**FLAGS, "ROWS": 2048, "BLOCK": 128}),
-    (summing.add_rows, {**ROWS, **SUMS}, {"ROWS": 64, "BLOCK": 32, "COLUMNS": 32, "STEPS": False}),
-    (summing.add_in_order, {**ROWS, **SUMS, "order": LONG}, {"ROWS": 64, "BLOCK": 16, "COLUMNS": 32, "STEPS": False}),
-    (weighing.weigh_clients, {**ROWS, **SUMS}, {"ROWS": 64, "BLOCK": 32, "COLUMNS": 32, "WHICH": 2}),
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -34,21 +33,16 @@ class CardBatch(NamedTuple):
 def train(card_round: Round) -> tuple[CardSums, Any]:
     """Train the round's clients and add up their weighted updates and statistics; everybody's U besides."""
     model: Any = card_round.problem.config.model
-    message = on_card(card_round.message)
+    message = card_round.told
     sums, U = card_round.sums(model.statistic_size), to_card(card_round.private.U).clone()
     for batch in _batches(card_round, message, U):
         clients: Any = batch.device.client
         items: Any = batch.rows.items
         trained = model.local_training(batch.device, batch.rows, message)
         U[clients] = trained.U
-        client_weights = None
-        if not card_round.weighing.is_known:
-            place = torch.arange(items.shape[1], device=DEVICE)[None, :]
-            counted = torch.where(place < batch.summed[:, None], items, NOTHING)
-            rule: Any = card_round.problem.config.aggregation
-            client_weights = rule.weight(counted, trained.delta, message)
+        weights = card_round.weights(items, trained.delta, batch.summed)
         moved = _wide(trained.delta, sums.total.shape[1])
-        weights = sums.add(clients, items, moved, batch.rated, batch.summed, client_weights)
+        weights = sums.add(clients, items, moved, weights, batch.rated, batch.summed)
         sums.add_statistic(clients, weights, trained.statistic)
     return sums, CardArray(U)
 
@@ -62,12 +56,6 @@ def user_weights(problem: Problem, private: PrivateState, X: Any, ratings: CardR
         items, given = table_of_rows(no_pseudo_rows(ratings), part, pseudo=False)
         weights[part.clients] = model.user_weights(U[part.clients], table, items, given, problem.public)
     return weights
-
-
-def on_card(message: Broadcast) -> Broadcast:
-    """The broadcast with its arrays on the card."""
-    arrays: Any = {name: to_card(getattr(message, name)) for name in ("V", "last_step", "features", "dense")}
-    return replace(message, **arrays)
 
 
 def _batches(card_round: Round, message: Broadcast, U: Tensor) -> Iterator[CardBatch]:

@@ -20,7 +20,7 @@ from fedrecplus.engines.cuda import batches, fused as card_fused
 from fedrecplus.engines.cuda.arrays import CardArray
 from fedrecplus.engines.cuda.pseudo import CardPseudo, pseudo_rows
 from fedrecplus.engines.cuda.ratings import CardRatings
-from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.cuda.round import Cohort, Round, on_card
 from fedrecplus.engines.cuda.tables import ServerTables, server_on_card
 from fedrecplus.engines.fast import FastEngine, denoising, fused, ring
 from fedrecplus.engines.fast.engine import in_one_sum, report_of, weighing_of
@@ -65,7 +65,7 @@ class CudaEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``; sums stay on the card where V is there."""
-        config, weighing = problem.config, weighing_of(problem.config, batches.on_card(message))
+        config, weighing = problem.config, weighing_of(problem.config, on_card(message))
         if weighing is None:
             missing = _looks_at_single_ones(config)
             say_on_processor(missing.kind, missing.rule)

@@ -51,7 +51,7 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
         train_at_once(size_class, card_round.rows, steps, V, U, moved_U, sums)
     for size_class in card_round.classes[len(fused) :]:  # the longest
         for part in size_class.parts(NUMBERS_AT_ONCE // (size_class.rows * V.shape[1])):
-            _train_apart(part, card_round.rows, steps, V, U, moved_U, sums)
+            _train_apart(part, card_round, steps, V, U, moved_U, sums)
     if fused and not sums.weighing.distances:
         sums.per_item += card_round.row_counts(fused)
     return sums, CardArray(moved_U)
@@ -115,8 +115,9 @@ def train_at_once(
 
 
 def _train_apart(
-    size_class: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+    size_class: SizeClass, card_round: Round, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
+    rows = card_round.rows
     count, columns = len(size_class.clients), V.shape[1]
     moved = torch.empty((count, size_class.rows, columns), dtype=V.dtype, device=DEVICE)
     numbers = torch.empty((count, size_class.rows), dtype=torch.int32, device=DEVICE)
@@ -132,7 +133,9 @@ def _train_apart(
         )  # fmt: skip
     rated = rows.ratings.counts(pseudo=False)[size_class.clients]
     all_rows = rows.ratings.counts(pseudo=rows.has_pseudo)[size_class.clients]
-    sums.add(size_class.clients, numbers, moved, rated, rated if sums.weighing.rated_rows_only else all_rows)
+    summed = rated if sums.weighing.rated_rows_only else all_rows
+    weights = card_round.weights(numbers, moved[:, :, : sums.width], summed)
+    sums.add(size_class.clients, numbers, moved, weights, rated, summed)
 
 
 def _launch(

@@ -6,7 +6,6 @@ import triton.language as tl
 
 from fedrecplus.engines.cuda.card import kernel
 from fedrecplus.engines.cuda.ratings import rows_of
-from fedrecplus.engines.cuda.weighing import weight_at
 
 
 @kernel
@@ -15,6 +14,25 @@ def move_user(
 ) -> tl.tensor:
     """U ← U − η_L (λ U − pull / rows), trained columns alone. See ``mf.user_step``."""
     return user - rate * learn * (decay * user - pull / rows)
+
+
+@kernel
+def weight_at(
+    distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr
+) -> tl.tensor:
+    """w = unit · D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
+    whole_step, temperature = tl.load(numbers), tl.load(numbers + 1)
+    bound, smallest = tl.load(numbers + 2), tl.load(numbers + 3)
+    distance = distance.to(tl.float64)
+    least = own_step
+    if WHICH == 0:
+        distance += whole_step - own_step
+        least = whole_step
+    elif WHICH == 2:
+        distance /= n
+        least /= n
+    floor = tl.maximum(bound * least, smallest)
+    return tl.load(numbers + 4) * tl.exp(-temperature * tl.log(tl.maximum(distance, floor)))
 
 
 @kernel

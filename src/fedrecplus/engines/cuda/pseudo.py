@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import NOTHING
 from fedrecplus.device import Device
 from fedrecplus.engines.cuda.arrays import CardArray
-from fedrecplus.engines.cuda.batches import on_card
 from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, real_type, to_card
 from fedrecplus.engines.cuda.ratings import CardRatings, CardRows, no_pseudo_rows, table_of_rows
-from fedrecplus.engines.cuda.round import Cohort
+from fedrecplus.engines.cuda.round import Cohort, on_card
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.protocol import Broadcast

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-import triton.language as tl
 
-from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, to_card
+from fedrecplus.arrays import uniform
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, to_card
 from fedrecplus.engines.fast.weighing import Weighing
 
 
@@ -17,11 +18,12 @@ class Ring:
 
     scales: Tensor
     rounding_keys: Tensor
+    """with a sign, as torch shifts them"""
 
     @classmethod
     def of(cls, weighing: Weighing) -> Ring:
         """On the card."""
-        return cls(to_card(weighing.scales), to_card(weighing.rounding_keys))
+        return cls(to_card(weighing.scales), to_card(weighing.rounding_keys.view(np.int64)))
 
     def steps(
         self,
@@ -50,11 +52,8 @@ class Ring:
         scale = torch.where(present, self.scales[items], 0.0)
         steps = within(updates, weighing.largest_move) * scale[:, :, None]
         if weighing.by_chance:
-            draws = torch.empty_like(steps)
-            draw_by_cell[(len(clients), rows)](
-                clients, items, self.rounding_keys, draws, width, ROWS=rows, COLUMNS=moved.shape[2]
-            )
-            steps = torch.floor(steps + draws)
+            cells = items[:, :, None] * width + torch.arange(moved.shape[2], device=DEVICE)
+            steps = torch.floor(steps + uniform(self.rounding_keys[clients][:, None], cells))
         else:
             steps = torch.round(steps)
         steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
@@ -66,37 +65,3 @@ class Ring:
 def within(values: Tensor, bound: float) -> Tensor:
     """Numbers clipped to a bound; what is no number is zero."""
     return torch.nan_to_num(values, nan=0.0, posinf=bound, neginf=-bound).clamp(-bound, bound)
-
-
-@kernel
-def draw_by_cell(
-    clients: tl.tensor,
-    items: tl.tensor,
-    keys: tl.tensor,
-    draws: tl.tensor,
-    width: tl.tensor,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-) -> None:
-    """The draws that round moves up or down, one per number of a row."""
-    at, j = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    key = tl.load(keys + tl.load(clients + at))
-    item = tl.load(items + at * ROWS + j)
-    c = tl.arange(0, COLUMNS)
-    drawn = to_unit(mix(key, (item * width + c).to(tl.uint64)))
-    tl.store(draws + (at * ROWS + j) * COLUMNS + c, drawn)
-
-
-@kernel
-def mix(key: tl.tensor, index: tl.tensor) -> tl.tensor:
-    """Hash a key with one index into a new key. See ``randomness.mix``."""
-    z = key + (index + 1) * 0x9E3779B97F4A7C15
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
-    return z ^ (z >> 31)
-
-
-@kernel
-def to_unit(key: tl.tensor) -> tl.tensor:
-    """A key as a float64, uniform on [0, 1). See ``randomness.to_unit``."""
-    return (key >> 11).to(tl.float64) * (1.0 / 9007199254740992.0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import functools
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 import triton.language as tl
 from numpy.typing import NDArray
 
-from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel
+from fedrecplus.arrays import NOTHING
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, to_card
 from fedrecplus.engines.cuda.ratings import CardRows, SizeClass, size_classes
 from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.fast.weighing import Weighing
@@ -58,6 +61,19 @@ class Round:
         """Sums with nothing in them."""
         return CardSums.start(self.message, self.weighing, self.deterministic, statistic)
 
+    @functools.cached_property
+    def told(self) -> Broadcast:
+        """The broadcast on the card."""
+        return on_card(self.message)
+
+    def weights(self, items: Tensor, delta: Any, summed: Tensor) -> Tensor:
+        """The weights of clients, by the rule, from updates of items of which the first ``summed`` count; −1: none."""
+        place: Any = torch.arange(items.shape[1], device=DEVICE)
+        counted: Any = torch.where(place < summed[:, None], items, NOTHING)
+        rule: Any = self.problem.config.aggregation
+        weights: Tensor = rule.weight(counted, delta, self.told)
+        return weights
+
     def row_counts(self, classes: list[SizeClass]) -> Tensor:
         """How many clients of these size classes upload each item."""
         known = self.rows.ratings
@@ -71,6 +87,12 @@ class Round:
             if self.rows.has_pseudo and not self.weighing.rated_rows_only:
                 counts += _counted(size_class, known.pseudo_indptr, self.rows.pseudo_items, known.item_count)
         return counts
+
+
+def on_card(message: Broadcast) -> Broadcast:
+    """The broadcast with its arrays on the card."""
+    arrays: Any = {name: to_card(getattr(message, name)) for name in ("V", "last_step", "features", "dense")}
+    return replace(message, **arrays)
 
 
 def _counted(size_class: SizeClass, indptr: Tensor, items: Tensor, item_count: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""From clients' updates to a cohort's sums: weights by distance, then sums by atomic additions or in a fixed order."""
+"""From clients' updates to a cohort's sums, by atomic additions or in a fixed order."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-import triton.language as tl
 
-from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, padded, power_of_two, real_type, to_card
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, padded, real_type, to_card
 from fedrecplus.engines.cuda.ring import Ring, within
-from fedrecplus.engines.cuda.weighing import weigh_clients
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.protocol import Broadcast, Sums
-
-_ROWS_AT_ONCE = 32
-_SORTED_AT_ONCE = 16
 
 
 @dataclass
@@ -72,61 +67,37 @@ class CardSums:
         )
 
     def add(
-        self,
-        clients: Tensor,
-        numbers: Tensor,
-        moved: Tensor,
-        rated: Tensor,
-        summed: Tensor,
-        weights: Tensor | None = None,
+        self, clients: Tensor, numbers: Tensor, moved: Tensor, weights: Tensor, rated: Tensor, summed: Tensor
     ) -> Tensor:
-        """Weigh the updates of some clients, a table of rows each, and add them up; returns their weights.
+        """Add up the updates of some clients, a table of rows each, by their weights; returns the weights.
 
         ``numbers`` are the rows' items, −1 for none; the first ``summed`` rows of each client count. Weights are 0 for
-        clients that are left out of a ring's sums. Rules that say their weights in numbers need give none.
+        clients that are left out of a ring's sums.
         """
-        weights = self._weights(numbers, moved, summed) if weights is None else weights.to(torch.float64)
+        row_weights = weights = weights.to(torch.float64)
         if self.bounds is not None:
             summed = rated if self.weighing.marks else summed
             moved, row_weights, weights = self.bounds.steps(
                 self.weighing, self.left_out, self.clipped, self.width, clients, numbers, moved, weights, summed
             )
-        else:
-            row_weights = weights
         self.clients += len(numbers)
         self.overall += row_weights.sum()
-        self._add_rows(numbers, moved, row_weights, summed)
+        present = torch.arange(numbers.shape[1], device=DEVICE) < summed[:, None]
+        rows, of_rows = moved[present], row_weights[:, None].expand(present.shape)[present]
+        if self.bounds is None:  # steps have their weights in them
+            rows *= of_rows[:, None].to(rows.dtype)
+        self._add_rows(numbers[present], rows, of_rows)
         return weights
 
-    def _weights(self, numbers: Tensor, moved: Tensor, summed: Tensor) -> Tensor:
-        """Each client's weight."""
-        count, rows = numbers.shape
-        weights = torch.ones(count, dtype=torch.float64, device=DEVICE)
-        if self.weighing.distances:
-            weigh_clients[(count,)](
-                numbers, moved, summed, self.step, self.step_sizes, self.numbers, weights,
-                ROWS=rows, BLOCK=min(power_of_two(rows), _ROWS_AT_ONCE), COLUMNS=moved.shape[2],
-                WHICH=self.weighing.rows,
-            )  # fmt: skip
-        return weights
-
-    def _add_rows(self, numbers: Tensor, moved: Tensor, weights: Tensor, summed: Tensor) -> None:
-        count, rows = numbers.shape
-        if not self.deterministic:
-            block = min(power_of_two(rows), _ROWS_AT_ONCE)
-            add_rows[(count, -(-rows // block))](
-                numbers, moved, weights, summed, self.total, self.per_item,
-                ROWS=rows, BLOCK=block, COLUMNS=moved.shape[2], STEPS=self.weighing.in_steps,
-            )  # fmt: skip
-            return
-        places = torch.arange(rows, device=DEVICE)
-        items = torch.where(places[None, :] < summed[:, None], numbers, -1).reshape(-1)
-        items, order = torch.sort(items, stable=True)
-        starts = torch.searchsorted(items, torch.arange(len(self.total) + 1, device=DEVICE, dtype=items.dtype))
-        add_in_order[(len(self.total),)](
-            starts, order, moved, weights, self.total, self.per_item,
-            ROWS=rows, BLOCK=_SORTED_AT_ONCE, COLUMNS=moved.shape[2], STEPS=self.weighing.in_steps,
-        )  # fmt: skip
+    def _add_rows(self, items: Tensor, moved: Tensor, weights: Tensor) -> None:
+        """Add rows to their items' sums: in any order or, where bits count, in that of the rows."""
+        before = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(self.deterministic)
+        try:
+            self.total.index_add_(0, items, moved.to(self.total.dtype))
+            self.per_item.index_add_(0, items, weights)
+        finally:
+            torch.use_deterministic_algorithms(before)
 
     def add_statistic(self, clients: Tensor, weights: Tensor, statistic: Any) -> None:
         """Add clients' statistics times their weights; clipped and in whole steps where the sums are."""
@@ -159,66 +130,3 @@ class CardSums:
             self.clients,
             statistic=self.statistic.cpu().numpy(),
         )
-
-
-@kernel
-def add_rows(
-    items: tl.tensor,
-    moved: tl.tensor,
-    weights: tl.tensor,
-    summed: tl.tensor,
-    total: tl.tensor,
-    per_item: tl.tensor,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    STEPS: tl.constexpr,
-) -> None:
-    """Add w·moved to the rows' sums and w to their weights, by atomic additions: in any order."""
-    at = tl.program_id(0).to(tl.int64)
-    n, weight = tl.load(summed + at), tl.load(weights + at)
-    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    c = tl.arange(0, COLUMNS)
-    present = (j < n) & (j < ROWS)
-    row = tl.load(items + at * ROWS + j, mask=present, other=0).to(tl.int64)
-    inside = present[:, None]
-    move = tl.load(moved + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
-    if not STEPS:  # steps have their weights in them
-        move = (weight * move).to(move.dtype)
-    tl.atomic_add(total + row[:, None] * COLUMNS + c[None, :], move, mask=inside, sem="relaxed")
-    tl.atomic_add(per_item + row, weight + tl.zeros((BLOCK,), dtype=tl.float64), mask=present, sem="relaxed")
-
-
-@kernel
-def add_in_order(
-    starts: tl.tensor,
-    order: tl.tensor,
-    moved: tl.tensor,
-    weights: tl.tensor,
-    total: tl.tensor,
-    per_item: tl.tensor,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    STEPS: tl.constexpr,
-) -> None:
-    """The same, an item at a time: its rows in the order of clients."""
-    item = tl.program_id(0).to(tl.int64)
-    first, last = tl.load(starts + item), tl.load(starts + item + 1)
-    c = tl.arange(0, COLUMNS)
-    table = total + item * COLUMNS + c
-    row_sum = tl.load(table)
-    all_weights = tl.load(per_item + item)
-    for start in range(first, last, BLOCK):
-        j = start + tl.arange(0, BLOCK)
-        present = j < last
-        place = tl.load(order + j, mask=present, other=0)
-        weight = tl.load(weights + place // ROWS, mask=present, other=0.0)
-        inside = present[:, None]
-        move = tl.load(moved + place[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
-        if not STEPS:
-            move = (weight[:, None] * move).to(move.dtype)
-        row_sum += tl.sum(move, axis=0)
-        all_weights += tl.sum(weight, axis=0)
-    tl.store(table, row_sum)
-    tl.store(per_item + item, all_weights)
