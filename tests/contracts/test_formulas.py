@@ -27,12 +27,6 @@ def test_centred_cosines_do_not_change_with_a_common_part() -> None:
     np.testing.assert_allclose(rows[0] @ rows[0].T, rows[1] @ rows[1].T, rtol=0, atol=1e-9)
 
 
-def test_whitened_features_have_the_same_variance_in_every_direction() -> None:
-    _, message, _ = example_round()
-    features = Encoder.choose("whitened").encode(message.V, message.public)
-    np.testing.assert_allclose(features.T @ features / len(features), np.eye(features.shape[1]), rtol=0, atol=1e-8)
-
-
 def test_starts_lie_as_their_names_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Uniform: within the half-width, around zero. Constant: without noise, every first prediction is the rating."""
     _, message, _ = example_round()
