@@ -91,7 +91,7 @@ def _kernel_seconds(problem: Problem, epochs: int) -> float:
 
     def once() -> None:
         for each in cohort.classes:
-            fused.train_at_once(each, some.rows, steps, *tables, sums)
+            fused.train_at_once(each, some.rows, steps, tables, sums)
 
     return _median_seconds(once)
 

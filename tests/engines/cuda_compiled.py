@@ -12,28 +12,37 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from fedrecplus.engines.cuda import fused_steps
+from fedrecplus.engines.cuda.fused import KernelSteps, KernelSums, KernelTarget, Tables
+from fedrecplus.engines.fast.rows import KernelRows
 
 HOPPER = GPUTarget("cuda", 90, 32)
 LONG, WIDE = "*i64", "*fp64"
-ROWS = {
-    "clients": LONG, "indptr": LONG, "items": "*i16", "codes": "*u8", "pseudo_indptr": LONG, "pseudo_items": "*i16",
-    "epochs": "i32", "width": "i32", "numbers": "*i32", "weights": WIDE, "step_sizes": WIDE, "weighing": WIDE,
-    "per_item": WIDE,
-}  # fmt: skip
+TYPES: dict[str, Any] = {
+    "clients": LONG,
+    "epochs": "i32",
+    "width": "i32",
+    "table": "*fp32",
+    "numbers": "*i32",
+    "all_rows": KernelRows._make([LONG, "*i16", "*u8", "*fp32", LONG, "*i16", "*fp32"]),
+    "tables": Tables._make(["*fp32"] * 3),
+    "steps": KernelSteps._make(["*fp32"] * 2),
+    "target": KernelTarget._make(["*fp32", WIDE, WIDE]),
+    "sums": KernelSums._make(["*fp32", WIDE, "*i32", WIDE]),
+}
 FLAGS = {"RATED_ONLY": True, "PSEUDO": True, "COLUMNS": 32}
-STEPS = {**FLAGS, "ROWS": 64, "AGAIN": True, "SUM_RATED": True, "WHICH": 0}
-CASES: list[tuple[Any, dict[str, str], dict[str, Any]]] = [
-    (fused_steps.train_clients, ROWS, {**STEPS, "BIASES": False, "SCALED": True, "DISTANCES": True, "KEEP": False}),
-    (fused_steps.train_clients, ROWS, {**STEPS, "BIASES": True, "SCALED": False, "DISTANCES": False, "KEEP": True}),
-    (fused_steps.train_long, ROWS, {**FLAGS, "ROWS": 2048, "BLOCK": 128}),
+STEPS = {**FLAGS, "ROWS": 64, "SUM_RATED": True, "WHICH": 0}
+CASES: list[tuple[Any, dict[str, Any]]] = [
+    (fused_steps.train_clients, {**STEPS, "BIASES": False, "SCALED": True, "DISTANCES": True, "KEEP": False}),
+    (fused_steps.train_clients, {**STEPS, "BIASES": True, "SCALED": False, "DISTANCES": False, "KEEP": True}),
+    (fused_steps.train_long, {**FLAGS, "ROWS": 2048, "BLOCK": 128}),
 ]
 
 
 def main() -> None:
     """Compile each case; the name of each kernel that is through."""
-    for kernel, types, flags in CASES:
+    for kernel, flags in CASES:
         names = kernel.arg_names
-        signature = {name: "constexpr" if name in flags else types.get(name, "*fp32") for name in names}
+        signature = {name: "constexpr" if name in flags else TYPES[name] for name in names}
         constants = {(names.index(name),): value for name, value in flags.items()}
         triton.compile(ASTSource(kernel, signature, constants), target=HOPPER)
         print(kernel.__name__, flush=True)

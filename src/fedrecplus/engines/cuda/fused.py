@@ -29,12 +29,44 @@ REGISTERS = 128
 """of a thread that holds 64 numbers of the rows"""
 
 
-class CardSteps(NamedTuple):
-    """How a client trains."""
+class Tables(NamedTuple):
+    """V and everybody's U, before and after."""
+
+    V: Tensor
+    U: Tensor
+    moved_U: Tensor
+
+
+class KernelSteps(NamedTuple):
+    """How a client trains, in tensors."""
 
     numbers: Tensor
     """mean, rate, decay: plain numbers would come in 32 bits"""
     trained: Tensor
+
+
+class KernelTarget(NamedTuple):
+    """What distances are measured to."""
+
+    step: Tensor
+    step_sizes: Tensor
+    numbers: Tensor
+
+
+class KernelSums(NamedTuple):
+    """Where updates go: added to a table, or kept apart."""
+
+    table: Tensor
+    per_item: Tensor
+    numbers: Tensor
+    """of the rows that are kept apart"""
+    weights: Tensor
+
+
+class CardSteps(NamedTuple):
+    """How a client trains."""
+
+    tensors: KernelSteps
     epochs: int
     rated_only: bool
     biases: bool
@@ -45,22 +77,22 @@ class CardSteps(NamedTuple):
 def train(card_round: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; everybody's U besides."""
     steps, sums = steps_of(card_round.problem, card_round.message), card_round.sums()
-    V, U, moved_U = tables_of(card_round)
-    fused = [size_class for size_class in card_round.classes if _fused(size_class, V, sums)]
+    tables = tables_of(card_round)
+    fused = [size_class for size_class in card_round.classes if _fused(size_class, tables.V, sums)]
     for size_class in fused:
-        train_at_once(size_class, card_round.rows, steps, V, U, moved_U, sums)
+        train_at_once(size_class, card_round.rows, steps, tables, sums)
     for size_class in card_round.classes[len(fused) :]:  # the longest
-        for part in size_class.parts(NUMBERS_AT_ONCE // (size_class.rows * V.shape[1])):
-            _train_apart(part, card_round, steps, V, U, moved_U, sums)
+        for part in size_class.parts(NUMBERS_AT_ONCE // (size_class.rows * tables.V.shape[1])):
+            _train_apart(part, card_round, steps, tables, sums)
     if fused and not sums.weighing.distances:
         sums.per_item += card_round.row_counts(fused)
-    return sums, CardArray(moved_U)
+    return sums, CardArray(tables.moved_U)
 
 
-def tables_of(card_round: Round) -> tuple[Tensor, Tensor, Tensor]:
+def tables_of(card_round: Round) -> Tables:
     """V, U, and where the trained U go."""
     U = to_card(card_round.private.U)
-    return padded(to_card(card_round.message.V)), U, U.clone()
+    return Tables(padded(to_card(card_round.message.V)), U, U.clone())
 
 
 def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
@@ -72,9 +104,9 @@ def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
         model.local_rate(message.round),
         options.regularisation,
     ]
+    known = (np.array(numbers), model.trained_columns())
     return CardSteps(
-        to_card(np.array(numbers).astype(message.V.dtype)),
-        to_card(model.trained_columns().astype(message.V.dtype)),
+        KernelSteps(*(to_card(one.astype(message.V.dtype)) for one in known)),
         options.local_epochs,
         options.user_step == "rated",
         model.BIASES,
@@ -104,32 +136,25 @@ def _shape(numbers: int, V: Tensor) -> dict[str, int]:
     return {"num_warps": warps, "maxnreg": REGISTERS} if narrow else {"num_warps": warps}
 
 
-def train_at_once(
-    size_class: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
-) -> None:
+def train_at_once(size_class: SizeClass, rows: CardRows, steps: CardSteps, tables: Tables, sums: CardSums) -> None:
     """Train the clients of a size class and add up their updates as they are made."""
     weights = torch.ones(len(size_class.clients), dtype=torch.float64, device=DEVICE)
-    _launch(size_class, rows, steps, V, U, moved_U, sums, sums.total, weights, weights, keep=False)
+    _launch(size_class, rows, steps, tables, sums, KernelSums(sums.total, sums.per_item, weights, weights), keep=False)
     sums.overall += weights.sum()
     sums.clients += len(size_class.clients)
 
 
-def _train_apart(
-    size_class: SizeClass, card_round: Round, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
-) -> None:
-    rows = card_round.rows
-    count, columns = len(size_class.clients), V.shape[1]
-    moved = torch.empty((count, size_class.rows, columns), dtype=V.dtype, device=DEVICE)
+def _train_apart(size_class: SizeClass, card_round: Round, steps: CardSteps, tables: Tables, sums: CardSums) -> None:
+    rows, (count, columns) = card_round.rows, (len(size_class.clients), tables.V.shape[1])
+    moved = torch.empty((count, size_class.rows, columns), dtype=tables.V.dtype, device=DEVICE)
     numbers = torch.empty((count, size_class.rows), dtype=torch.int32, device=DEVICE)
-    if _in_registers(size_class, V):
-        _launch(size_class, rows, steps, V, U, moved_U, sums, moved, numbers, numbers, keep=True)
+    if _in_registers(size_class, tables.V):
+        _launch(size_class, rows, steps, tables, sums, KernelSums(moved, sums.per_item, numbers, numbers), keep=True)
     else:
-        known = rows.ratings
         fused_steps.train_long[(count,)](
-            size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
-            rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, moved, numbers,
-            steps.epochs, sums.width, ROWS=size_class.rows, BLOCK=min(size_class.rows, 4096 // min(columns, 256)),
-            COLUMNS=columns, RATED_ONLY=steps.rated_only, PSEUDO=rows.has_pseudo, num_warps=4,
+            size_class.clients, rows.for_kernels, tables, steps.tensors, moved, numbers, steps.epochs, sums.width,
+            ROWS=size_class.rows, BLOCK=min(size_class.rows, 4096 // min(columns, 256)), COLUMNS=columns,
+            RATED_ONLY=steps.rated_only, PSEUDO=rows.has_pseudo, num_warps=4,
         )  # fmt: skip
     rated = rows.ratings.counts(pseudo=False)[size_class.clients]
     all_rows = rows.ratings.counts(pseudo=rows.has_pseudo)[size_class.clients]
@@ -142,22 +167,16 @@ def _launch(
     size_class: SizeClass,
     rows: CardRows,
     steps: CardSteps,
-    V: Tensor,
-    U: Tensor,
-    moved_U: Tensor,
+    tables: Tables,
     sums: CardSums,
-    table: Tensor,
-    numbers: Tensor,
-    weights: Tensor,
+    into: KernelSums,
     keep: bool,
 ) -> None:
-    known = rows.ratings
+    columns, target = tables.V.shape[1], KernelTarget(sums.step, sums.step_sizes, sums.numbers)
     fused_steps.train_clients[(len(size_class.clients),)](
-        size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
-        rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, sums.step,
-        sums.step_sizes, sums.numbers, table, sums.per_item, numbers, weights, steps.epochs, sums.width,
-        ROWS=size_class.rows, COLUMNS=V.shape[1], BIASES=steps.biases, SCALED=steps.scaled, AGAIN=True,
+        size_class.clients, rows.for_kernels, tables, steps.tensors, target, into, steps.epochs, sums.width,
+        ROWS=size_class.rows, COLUMNS=columns, BIASES=steps.biases, SCALED=steps.scaled,
         RATED_ONLY=steps.rated_only, SUM_RATED=sums.weighing.rated_rows_only,
         DISTANCES=sums.weighing.distances and not keep, WHICH=sums.weighing.rows, KEEP=keep, PSEUDO=rows.has_pseudo,
-        **_shape(size_class.rows * V.shape[1], V),
+        **_shape(size_class.rows * columns, tables.V),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import kernel
-from fedrecplus.engines.cuda.ratings import rows_of
+from fedrecplus.engines.cuda.ratings import rows_of, span_of
 
 
 @kernel
@@ -18,11 +18,11 @@ def move_user(
 
 @kernel
 def weight_at(
-    distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr
+    distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, target: tl.tuple, WHICH: tl.constexpr
 ) -> tl.tensor:
     """w = unit · D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
-    whole_step, temperature = tl.load(numbers), tl.load(numbers + 1)
-    bound, smallest = tl.load(numbers + 2), tl.load(numbers + 3)
+    whole_step, temperature = tl.load(target.numbers), tl.load(target.numbers + 1)
+    bound, smallest = tl.load(target.numbers + 2), tl.load(target.numbers + 3)
     distance = distance.to(tl.float64)
     least = own_step
     if WHICH == 0:
@@ -32,38 +32,23 @@ def weight_at(
         distance /= n
         least /= n
     floor = tl.maximum(bound * least, smallest)
-    return tl.load(numbers + 4) * tl.exp(-temperature * tl.log(tl.maximum(distance, floor)))
+    return tl.load(target.numbers + 4) * tl.exp(-temperature * tl.log(tl.maximum(distance, floor)))
 
 
 @kernel
 def train_clients(
     clients: tl.tensor,
-    indptr: tl.tensor,
-    items: tl.tensor,
-    codes: tl.tensor,
-    levels: tl.tensor,
-    pseudo_indptr: tl.tensor,
-    pseudo_items: tl.tensor,
-    virtual_ratings: tl.tensor,
-    V: tl.tensor,
-    U: tl.tensor,
-    moved_U: tl.tensor,
-    trained: tl.tensor,
-    constants: tl.tensor,
-    step: tl.tensor,
-    step_sizes: tl.tensor,
-    weighing: tl.tensor,
-    table: tl.tensor,
-    per_item: tl.tensor,
-    numbers: tl.tensor,
-    weights: tl.tensor,
+    all_rows: tl.tuple,
+    tables: tl.tuple,
+    steps: tl.tuple,
+    target: tl.tuple,
+    sums: tl.tuple,
     epochs: tl.tensor,
     width: tl.tensor,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     BIASES: tl.constexpr,
     SCALED: tl.constexpr,
-    AGAIN: tl.constexpr,
     RATED_ONLY: tl.constexpr,
     SUM_RATED: tl.constexpr,
     DISTANCES: tl.constexpr,
@@ -75,40 +60,36 @@ def train_clients(
 
     After a step on the rows, U·V_j is known without another look at them: (1 − η_L λ) U·V_j + η_L e_j ‖U‖². Where
     numbers stay in range (SCALED), the rows are kept divided by (1 − η_L λ)^k, so that a step is one multiplication and
-    addition. Rows of V are read twice (AGAIN) instead of being kept: registers are what limits how many clients are
+    addition. Rows of V are read twice instead of being kept: registers are what limits how many clients are
     under way. Beyond a client's last row all is zero and stays so; with BIASES errors there are silenced.
     """
     at = tl.program_id(0).to(tl.int64)
     client = tl.load(clients + at)
-    first = tl.load(indptr + client)
-    rated = tl.load(indptr + client + 1) - first
-    pseudo_first = tl.load(pseudo_indptr + client)
-    n = rated
-    if PSEUDO:
-        n += tl.load(pseudo_indptr + client + 1) - pseudo_first
-    mean, rate, decay = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
+    span = span_of(all_rows, client, PSEUDO)
+    rated, n = span[1], span[3]
+    mean, rate, decay = tl.load(steps.numbers), tl.load(steps.numbers + 1), tl.load(steps.numbers + 2)
     j = tl.arange(0, ROWS)
     c = tl.arange(0, COLUMNS)
-    row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
+    row, rating = rows_of(j, all_rows, span, PSEUDO)
     present = j < n
     row = row.to(tl.int32)
     places = row[:, None] * COLUMNS + c[None, :]
-    before = tl.load(V + places, mask=present[:, None], other=0.0)
-    user = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
-    bias = tl.load(U + client * (width + 1) + width)
-    learn = tl.load(trained + c, mask=c < width, other=0.0)
-    learn_bias = tl.load(trained + width)
+    before = tl.load(tables.V + places, mask=present[:, None], other=0.0)
+    user = tl.load(tables.U + client * (width + 1) + c, mask=c < width, other=0.0)
+    bias = tl.load(tables.U + client * (width + 1) + width)
+    learn = tl.load(steps.trained + c, mask=c < width, other=0.0)
+    learn_bias = tl.load(steps.trained + width)
     used = n
     if RATED_ONLY:
         used = rated
     used_rows = used.to(before.dtype)
-    target = tl.where(present, rating - mean, 0.0)
+    targets = tl.where(present, rating - mean, 0.0)
     keep = 1.0 - rate * decay
     shrink = keep * 0.0 + 1.0
     rows = before
     dots = tl.sum(rows * user[None, :], axis=1)
     for _ in range(epochs):
-        e = target - dots
+        e = targets - dots
         if BIASES:
             e = tl.where(present, e - bias, 0.0)
         if RATED_ONLY:
@@ -118,28 +99,27 @@ def train_clients(
         dots = shrink * tl.sum(rows * user[None, :], axis=1)
         if BIASES:
             bias = move_user(bias, learn_bias, tl.sum(e, axis=0), used_rows, rate, decay)
-            e = tl.where(present, target - bias - dots, 0.0)
+            e = tl.where(present, targets - bias - dots, 0.0)
         else:
-            e = target - dots
+            e = targets - dots
         if SCALED:
             shrink *= keep
             rows += (rate / shrink * e)[:, None] * user[None, :]
         else:
             rows = keep * rows + (rate * e)[:, None] * user[None, :]
         dots = keep * dots + rate * tl.sum(user * user, axis=0) * e
-    tl.store(moved_U + client * (width + 1) + c, user, mask=c < width)
-    tl.store(moved_U + client * (width + 1) + width, bias)
-    if AGAIN:
-        row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
-        row = row.to(tl.int32)
-        places = row[:, None] * COLUMNS + c[None, :]
-        before = tl.load(V + places, mask=present[:, None], other=0.0)
+    tl.store(tables.moved_U + client * (width + 1) + c, user, mask=c < width)
+    tl.store(tables.moved_U + client * (width + 1) + width, bias)
+    row, _ = rows_of(j, all_rows, span, PSEUDO)
+    row = row.to(tl.int32)
+    places = row[:, None] * COLUMNS + c[None, :]
+    before = tl.load(tables.V + places, mask=present[:, None], other=0.0)
     if SCALED:
         rows = shrink * rows
     moved = rows - before
     if KEEP:
-        tl.store(table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], moved)
-        tl.store(numbers + at * ROWS + j, tl.where(present, row, -1).to(tl.int32))
+        tl.store(sums.table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], moved)
+        tl.store(sums.numbers + at * ROWS + j, tl.where(present, row, -1).to(tl.int32))
     else:
         summed = n
         if SUM_RATED:
@@ -147,31 +127,22 @@ def train_clients(
         counts = j < summed
         inside = counts[:, None]
         if DISTANCES:
-            gap = tl.where(inside, moved - tl.load(step + places, mask=inside, other=0.0), 0.0)
+            gap = tl.where(inside, moved - tl.load(target.step + places, mask=inside, other=0.0), 0.0)
             distance = tl.sum(tl.sum(gap * gap, axis=1), axis=0)
-            own_step = tl.sum(tl.load(step_sizes + row, mask=counts, other=0.0), axis=0)
-            weight = weight_at(distance, own_step, summed, weighing, WHICH)
-            tl.store(weights + at, weight)
+            own_step = tl.sum(tl.load(target.step_sizes + row, mask=counts, other=0.0), axis=0)
+            weight = weight_at(distance, own_step, summed, target, WHICH)
+            tl.store(sums.weights + at, weight)
             moved = weight.to(moved.dtype) * moved
-            tl.atomic_add(per_item + row, weight + tl.zeros((ROWS,), dtype=tl.float64), mask=counts, sem="relaxed")
-        tl.atomic_add(table + places, moved, mask=inside, sem="relaxed")
+            tl.atomic_add(sums.per_item + row, weight + tl.zeros((ROWS,), dtype=tl.float64), mask=counts, sem="relaxed")
+        tl.atomic_add(sums.table + places, moved, mask=inside, sem="relaxed")
 
 
 @kernel
 def train_long(
     clients: tl.tensor,
-    indptr: tl.tensor,
-    items: tl.tensor,
-    codes: tl.tensor,
-    levels: tl.tensor,
-    pseudo_indptr: tl.tensor,
-    pseudo_items: tl.tensor,
-    virtual_ratings: tl.tensor,
-    V: tl.tensor,
-    U: tl.tensor,
-    moved_U: tl.tensor,
-    trained: tl.tensor,
-    constants: tl.tensor,
+    all_rows: tl.tuple,
+    tables: tl.tuple,
+    steps: tl.tuple,
     table: tl.tensor,
     numbers: tl.tensor,
     epochs: tl.tensor,
@@ -185,34 +156,28 @@ def train_long(
     """K epochs of one client with too many rows for registers: ``table`` holds them, and at the end their moves."""
     at = tl.program_id(0).to(tl.int64)
     client = tl.load(clients + at)
-    first = tl.load(indptr + client)
-    rated = tl.load(indptr + client + 1) - first
-    pseudo_first = tl.load(pseudo_indptr + client)
-    n = rated
-    if PSEUDO:
-        n += tl.load(pseudo_indptr + client + 1) - pseudo_first
+    span = span_of(all_rows, client, PSEUDO)
+    n = span[3]
     used = n
     if RATED_ONLY:
-        used = rated
-    mean, rate, decay = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
+        used = span[1]
+    mean, rate, decay = tl.load(steps.numbers), tl.load(steps.numbers + 1), tl.load(steps.numbers + 2)
     c = tl.arange(0, COLUMNS)
     block = tl.arange(0, BLOCK)
-    user = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
-    bias = tl.load(U + client * (width + 1) + width)
-    learn = tl.load(trained + c, mask=c < width, other=0.0)
-    learn_bias = tl.load(trained + width)
+    user = tl.load(tables.U + client * (width + 1) + c, mask=c < width, other=0.0)
+    bias = tl.load(tables.U + client * (width + 1) + width)
+    learn = tl.load(steps.trained + c, mask=c < width, other=0.0)
+    learn_bias = tl.load(steps.trained + width)
     used_rows = used.to(user.dtype)
     for epoch in range(epochs):
         pull = tl.zeros((COLUMNS,), dtype=user.dtype)
         pull_bias = tl.zeros((BLOCK,), dtype=user.dtype)
         for start in range(0, used, BLOCK):
             j = start + block
-            row, rating = rows_of(
-                j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
-            )
+            row, rating = rows_of(j, all_rows, span, PSEUDO)
             inside = (j < n)[:, None]
             kept = table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :]
-            source = V + row[:, None] * COLUMNS + c[None, :]
+            source = tables.V + row[:, None] * COLUMNS + c[None, :]
             if epoch > 0:
                 source = kept
             rows = tl.load(source, mask=inside, other=0.0)
@@ -223,12 +188,10 @@ def train_long(
         bias = move_user(bias, learn_bias, tl.sum(pull_bias, axis=0), used_rows, rate, decay)
         for start in range(0, n, BLOCK):
             j = start + block
-            row, rating = rows_of(
-                j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
-            )
+            row, rating = rows_of(j, all_rows, span, PSEUDO)
             inside = (j < n)[:, None]
             kept = table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :]
-            source = V + row[:, None] * COLUMNS + c[None, :]
+            source = tables.V + row[:, None] * COLUMNS + c[None, :]
             if epoch > 0:
                 source = kept
             rows = tl.load(source, mask=inside, other=0.0)
@@ -237,11 +200,11 @@ def train_long(
         tl.debug_barrier()
     for start in range(0, ROWS, BLOCK):
         j = start + block
-        row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
+        row, _ = rows_of(j, all_rows, span, PSEUDO)
         inside = (j < n)[:, None]
         kept = table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :]
-        before = tl.load(V + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        before = tl.load(tables.V + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
         tl.store(kept, tl.load(kept, mask=inside, other=0.0) - before)
         tl.store(numbers + at * ROWS + j, tl.where(j < n, row, -1).to(tl.int32))
-    tl.store(moved_U + client * (width + 1) + c, user, mask=c < width)
-    tl.store(moved_U + client * (width + 1) + width, bias)
+    tl.store(tables.moved_U + client * (width + 1) + c, user, mask=c < width)
+    tl.store(tables.moved_U + client * (width + 1) + width, bias)

@@ -10,6 +10,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, to_card
+from fedrecplus.engines.fast.rows import KernelRows
 from fedrecplus.engines.problem import Problem
 
 SMALLEST_CLASS = 16
@@ -82,6 +83,13 @@ class CardRows(NamedTuple):
         """Whether there are pseudo rows."""
         return len(self.pseudo_items) > 0
 
+    @property
+    def for_kernels(self) -> KernelRows:
+        """As kernels take them."""
+        known = self.ratings
+        rated = (known.indptr, known.items, known.codes, known.levels)
+        return KernelRows(*rated, known.pseudo_indptr, self.pseudo_items, self.virtual_ratings)
+
 
 class SizeClass(NamedTuple):
     """Clients with about as many rows: at most ``rows``, a power of two, and mostly more than half of that."""
@@ -113,42 +121,37 @@ def size_classes(clients: NDArray[np.int64], counts: Tensor) -> list[SizeClass]:
 
 
 @kernel
-def rows_of(
-    j: tl.tensor,
-    first: tl.tensor,
-    rated: tl.tensor,
-    pseudo_first: tl.tensor,
-    n: tl.tensor,
-    items: tl.tensor,
-    codes: tl.tensor,
-    levels: tl.tensor,
-    pseudo_items: tl.tensor,
-    virtual_ratings: tl.tensor,
-    PSEUDO: tl.constexpr,
-) -> tl.tensor:
+def span_of(rows: tl.tuple, client: tl.tensor, PSEUDO: tl.constexpr) -> tl.tuple:
+    """Where a client's rated rows begin, how many these are, where its pseudo rows begin, and how many all are."""
+    first = tl.load(rows.indptr + client)
+    rated = tl.load(rows.indptr + client + 1) - first
+    pseudo_first = tl.load(rows.pseudo_indptr + client)
+    n = rated
+    if PSEUDO:
+        n += tl.load(rows.pseudo_indptr + client + 1) - pseudo_first
+    return first, rated, pseudo_first, n
+
+
+@kernel
+def rows_of(j: tl.tensor, rows: tl.tuple, span: tl.tuple, PSEUDO: tl.constexpr) -> tl.tuple:
     """Items and ratings of a client's rows j: rated ones first, then pseudo rows; item 0 beyond the last."""
+    first, rated, pseudo_first, n = span
     is_rated = j < rated
-    row = tl.load(items + first + j, mask=is_rated, other=0).to(tl.int64)
-    code = tl.load(codes + first + j, mask=is_rated, other=0).to(tl.int64)
-    rating = tl.load(levels + code)
+    row = tl.load(rows.items + first + j, mask=is_rated, other=0).to(tl.int64)
+    code = tl.load(rows.codes + first + j, mask=is_rated, other=0).to(tl.int64)
+    rating = tl.load(rows.levels + code)
     if PSEUDO:
         is_pseudo = (j >= rated) & (j < n)
         place = pseudo_first + j - rated
-        row += tl.load(pseudo_items + place, mask=is_pseudo, other=0).to(tl.int64)
-        rating = tl.where(is_pseudo, tl.load(virtual_ratings + place, mask=is_pseudo, other=0.0), rating)
+        row += tl.load(rows.pseudo_items + place, mask=is_pseudo, other=0).to(tl.int64)
+        rating = tl.where(is_pseudo, tl.load(rows.virtual_ratings + place, mask=is_pseudo, other=0.0), rating)
     return row, rating
 
 
 @kernel
 def write_rows(
     clients: tl.tensor,
-    indptr: tl.tensor,
-    items: tl.tensor,
-    codes: tl.tensor,
-    levels: tl.tensor,
-    pseudo_indptr: tl.tensor,
-    pseudo_items: tl.tensor,
-    virtual_ratings: tl.tensor,
+    rows: tl.tuple,
     numbers: tl.tensor,
     ratings: tl.tensor,
     ROWS: tl.constexpr,
@@ -157,29 +160,21 @@ def write_rows(
 ) -> None:
     """Items and ratings of clients as rows of two tables, −1 and 0 beyond the last."""
     at = tl.program_id(0).to(tl.int64)
-    client = tl.load(clients + at)
-    first = tl.load(indptr + client)
-    rated = tl.load(indptr + client + 1) - first
-    pseudo_first = tl.load(pseudo_indptr + client)
-    n = rated
-    if PSEUDO:
-        n += tl.load(pseudo_indptr + client + 1) - pseudo_first
+    span = span_of(rows, tl.load(clients + at), PSEUDO)
     j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
-    present = j < n
+    row, rating = rows_of(j, rows, span, PSEUDO)
+    present = j < span[3]
     tl.store(numbers + at * ROWS + j, tl.where(present, row, -1).to(tl.int32))
     tl.store(ratings + at * ROWS + j, tl.where(present, rating, 0.0))
 
 
 def table_of_rows(rows: CardRows, size_class: SizeClass, pseudo: bool) -> tuple[Tensor, Tensor]:
     """Items (−1: none) and ratings of some clients, a row per client."""
-    known, width = rows.ratings, size_class.rows
-    numbers = torch.empty((len(size_class.clients), width), dtype=torch.int32, device=DEVICE)
-    ratings = torch.empty((len(size_class.clients), width), dtype=known.levels.dtype, device=DEVICE)
-    block = min(width, 1024)
-    write_rows[(len(size_class.clients), width // block)](
-        size_class.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
-        rows.pseudo_items, rows.virtual_ratings, numbers, ratings, ROWS=width, BLOCK=block,
+    shape, block = (len(size_class.clients), size_class.rows), min(size_class.rows, 1024)
+    numbers = torch.empty(shape, dtype=torch.int32, device=DEVICE)
+    ratings = torch.empty(shape, dtype=rows.ratings.levels.dtype, device=DEVICE)
+    write_rows[(shape[0], shape[1] // block)](
+        size_class.clients, rows.for_kernels, numbers, ratings, ROWS=shape[1], BLOCK=block,
         PSEUDO=pseudo and rows.has_pseudo,
     )  # fmt: skip
     return numbers, ratings
