@@ -25,6 +25,7 @@ from starlette.requests import Request
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.http.offer import Offers
 from fedrecplus.deploy.http.senders import Senders
+from fedrecplus.deploy.http.waiting import WaitingRoom
 from fedrecplus.deploy.node import ServerConnection, trust
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected
 from fedrecplus.deploy.operate.certificates import make_server_certificates
@@ -380,9 +381,29 @@ def test_metrics_and_health_and_the_page_of_the_api(server: Running, monkeypatch
         _, text, _ = server.raw("GET", "/metrics", headers={"authorization": f"Bearer {token}"})
     assert re.search(rb"fedrecplus_certificate_days 72[45]\.", text), "days that are left now, not at the start"
     status, text, _ = server.raw("GET", "/v1/openapi.json")
-    assert {"/v1/join", "/v1/work", "/v1/work/{number}", "/v1/objects/{digest}", "/v1/status"} <= set(
-        msgspec.json.decode(text)["paths"]
-    )
+    paths = msgspec.json.decode(text)["paths"]
+    assert {"/v1/join", "/v1/work", "/v1/work/{number}", "/v1/objects/{digest}", "/v1/status"} <= set(paths)
+    assert [one["name"] for one in paths["/v1/work"]["get"]["parameters"]] == ["wait", "after", "away"]
+
+
+def test_a_poll_that_makes_no_sense_is_refused(server: Running) -> None:
+    _, key = server.admitted()
+    for asked in ("wait=-1", "wait=nan", "wait=4000", "after=-1", "after=soon", "away=-1"):
+        target = f"/v1/work?{asked}"
+        assert server.raw("GET", target, headers=signed(key, "GET", target))[0] == 422, asked
+
+
+def test_a_worker_that_ends_holds_nobody_who_comes_yet(server: Running) -> None:
+    """Its end broke such polls off, each with a traceback in the log."""
+
+    async def polled() -> bytes | None:
+        room = WaitingRoom(server.home.database, "ending")
+        before = asyncio.create_task(room.next_question(1, 0, 600.0))
+        await asyncio.sleep(0)
+        room.end()
+        return await before or await room.next_question(2, 0, 600.0)
+
+    assert asyncio.run(asyncio.wait_for(polled(), 60.0)) is None
 
 
 def test_without_its_authority_or_without_tls_nobody_is_spoken_to(server: Running, tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ class WaitingRoom:
         self._here: dict[int, float] = {}
         """node → until when it counts as present, if it doesn't wait"""
         self._said: tuple[frozenset[int], float] = (frozenset(), 0.0)
+        self._say_at = 0.0
+        self._ended = False
         self.trouble = ""
         """why the last look for work, or the last word on who is here, failed"""
 
@@ -47,6 +49,8 @@ class WaitingRoom:
 
         ``Displaced`` where the node asks anew meanwhile.
         """
+        if self._ended:  # who was on the way when the others were let go
+            return None
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes | None] = loop.create_future()
         earlier = self._waiting.pop(node, None)
@@ -72,7 +76,8 @@ class WaitingRoom:
         self._here.pop(node, None)
 
     def end(self) -> None:
-        """Let everybody go: the worker ends, and devices go on with the next one."""
+        """Let everybody go, and whoever comes yet: the worker ends, and devices go on with the next one."""
+        self._ended = True
         for _, future in self._waiting.values():
             _nothing_came(future)
 
@@ -105,7 +110,8 @@ class WaitingRoom:
         due = {
             number: node for node, number in newest.items() if node in self._waiting and number > self._waiting[node][0]
         }
-        for number, content in (await run_in_threadpool(self._contents, sorted(due))).items():
+        contents = await run_in_threadpool(self._contents, sorted(due)) if due else {}
+        for number, content in contents.items():
             _, future = self._waiting.get(due[number], (0, None))
             if future is not None and not future.done():
                 future.set_result(content)
@@ -130,8 +136,9 @@ class WaitingRoom:
     async def _say(self) -> None:
         """Write who is here, where that is news or the last word is old."""
         now = time.monotonic()
-        if now - self._said[1] < _BETWEEN_WORDS:  # of thousands of devices somebody comes or goes at each look
+        if now < self._say_at:  # of thousands of devices somebody comes or goes at each look
             return
+        self._say_at = now + _BETWEEN_WORDS
         self._here = {node: until for node, until in self._here.items() if until > now}
         present = frozenset(self._waiting) | frozenset(self._here)
         before, at = self._said
