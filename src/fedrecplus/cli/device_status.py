@@ -80,9 +80,8 @@ def _declared(demand: msgspec.structs.FieldInfo) -> inspect.Parameter:
     kind, meta = get_args(demand.type)
     names = [meta.extra["option"]] if meta.extra["option"] else []
     option = typer.Option(*names, min=meta.ge, help=meta.description)
-    if get_origin(kind) is tuple:  # which the command line calls a list
-        kind = list[str]
-    typed = Annotated[kind | None, option]
+    listed: Any = list[str] if get_origin(kind) is tuple else kind
+    typed = Annotated[listed | None, option]
     return inspect.Parameter(demand.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=typed)
 
 

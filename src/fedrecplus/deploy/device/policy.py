@@ -25,9 +25,9 @@ CHANNELS = ("clear", "secure")
 _FACT, _PAUSED = "policy", "paused"
 
 
-def _demand(text: str, option: str = "", **bounds: float) -> msgspec.Meta:
+def _demand(text: str, option: str = "", ge: float | None = None) -> msgspec.Meta:
     """What an owner reads of a demand, and the option of `device policy` that changes it, if its name isn't its own."""
-    return msgspec.Meta(description=text, extra={"option": option}, **bounds)
+    return msgspec.Meta(description=text, extra={"option": option}, ge=ge)
 
 
 class Policy(msgspec.Struct, frozen=True):

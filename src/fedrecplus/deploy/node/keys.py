@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.serialization import (
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_private, check_writable, write_private, write_text
 
-Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
 NODE_KEY, NODE_PUBLIC = "node.key", "node.pub"
 """names of the files in a device's home"""
 
@@ -41,16 +40,18 @@ def read_node_key(path: Path) -> Ed25519PrivateKey:
     """A node's private key."""
     check_private(path)
     remedy = "take the node.key that `fedrecplus node key` made"
-    return _read(path, lambda content: load_ssh_private_key(content, None), Ed25519PrivateKey, remedy)
+    key: Ed25519PrivateKey = _read(path, lambda content: load_ssh_private_key(content, None), Ed25519PrivateKey, remedy)
+    return key
 
 
 def read_public_key(path: Path) -> bytes:
     """The 32 bytes of a node's public key."""
     remedy = f"give the {NODE_PUBLIC} that `node key` made on the node"
-    return _read(path, load_ssh_public_key, Ed25519PublicKey, remedy).public_bytes_raw()
+    key: Ed25519PublicKey = _read(path, load_ssh_public_key, Ed25519PublicKey, remedy)
+    return key.public_bytes_raw()
 
 
-def _read(path: Path, load: Callable[[bytes], object], kind: type[Key], remedy: str) -> Key:
+def _read(path: Path, load: Callable[[bytes], object], kind: type[Any], remedy: str) -> Any:
     try:
         key = load(path.read_bytes())
     except OSError as error:
