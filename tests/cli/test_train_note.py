@@ -34,5 +34,14 @@ def test_what_does_no_better_is_not_named(capsys: pytest.CaptureFixture[str], tm
     assert "bias-only" not in text
 
 
+@pytest.mark.parametrize(("people", "said_so"), [(60, True), (120, False)])
+def test_where_devices_would_refuse_the_sums_the_people_they_need_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, people: int, said_so: bool
+) -> None:
+    data = f"synthetic:clients={people},items=40,ratings_per_client=10"
+    text = said(capsys, tmp_path, "--full", "--set", "server.rounds=1", algorithm="fedrec+secure", data=data)
+    assert ("secure sums of 108 people or more" in text) == said_so
+
+
 def test_nothing_is_said_where_nothing_is_tested(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "note:" not in said(capsys, tmp_path, "--full", "--set", "server.rounds=1")

@@ -277,6 +277,11 @@ def test_other_scales_and_models_open_too(browser: Any, site_of: Callable[[str],
         one.close()
 
 
+def test_a_search_that_finds_nothing_says_so(opened: Opened) -> None:
+    opened.search("no such title")
+    opened.until(lambda: "No title" in opened.page.locator("main").inner_text(), "said")
+
+
 def test_where_people_dislike_too_the_page_lets_them(browser: Any, site_of: Callable[[str], Path]) -> None:
     with served(site_of("thumbs")) as where:
         one = Opened(browser, where)

@@ -40,7 +40,7 @@ export function ratePanel(context: Context): HTMLElement {
     const query = input.value.trim();
     if (query) {
       const hits = items.search(query, model.known.popularity, MOST_FOUND);
-      heading.textContent = t("search.found", { count: hits.count });
+      heading.textContent = hits.count ? t("search.found", { count: hits.count }) : t("search.none");
       found.textContent = heading.textContent;
       results.show(hits.found.map((item) => [item, null] as const));
     } else {

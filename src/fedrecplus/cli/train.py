@@ -31,6 +31,7 @@ from fedrecplus.data.shards import is_shard_folder
 from fedrecplus.errors import UserError
 from fedrecplus.experiments import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
+from fedrecplus.parts.channel import least_persons
 from fedrecplus.training import (
     AUTO,
     CHECKPOINT_SECONDS,
@@ -173,6 +174,7 @@ def train_command(
             "note: counts and averages are exact: whoever has the model of before, too, reads from the difference what "
             "one person who left had rated. Let several leave and come together, and publish one of the two models"
         )
+    _say_how_many_are_needed(run, training)
     if test is not None:
         _say_what_is_better(run, training, test)
 
@@ -265,6 +267,16 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
                 f"{privacy['epsilon_of_largest_user']:.3g}, and the statistics are exact figures"
             )
     say(f"run folder: {folder}")
+
+
+def _say_how_many_are_needed(run: Run, training: Ratings) -> None:
+    """Say so where devices would refuse the sums that were simulated: of so few people they tell too much of each."""
+    fewest = least_persons(run.config.model.columns)
+    if run.config.channel.rule == "secure" and run.result["privacy"] is None and training.clients < fewest:
+        tell(
+            f"note: {training.clients} people are enough for a simulation alone: devices take part in secure sums of "
+            f"{fewest} people or more, unless each adds noise (--epsilon with --noise distributed)"
+        )
 
 
 def _say_what_is_better(run: Run, training: Ratings, test: Ratings) -> None:
