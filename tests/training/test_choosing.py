@@ -80,13 +80,19 @@ def test_clicks_with_something_to_learn_take_factors_and_lists_beat_popularity()
     assert fr.train(training, test, choice.config).ranking["ndcg@10"] > ndcg_of_popular(training, test, 4.0)
 
 
-def test_sizes_of_clicks_have_the_columns_of_ratings_nearly_all_of_choices() -> None:
-    for ratings in (tastes(clients=400), tastes(clients=1000)):  # 160 and 400 ratings an item
-        (wide,) = _wider(fr.preset("fedrec+secure"), ratings)
-        chosen = choose(clicks(ratings), validate=False).config
-        (wide_of_clicks,) = _wider(chosen, clicks(ratings))
-        assert (chosen.model.settings.factors, wide_of_clicks.model.settings.factors) == (4, 4)
-        assert (chosen.model.columns, wide_of_clicks.model.columns) == (36, wide.model.columns)
+def test_nearly_all_columns_of_clicks_are_of_choices() -> None:
+    for people, columns in ((400, 68), (1000, 132)):  # 160 and 400 ratings an item
+        ratings = clicks(tastes(clients=people))
+        chosen = choose(ratings, validate=False).config
+        (wide,) = _wider(chosen, ratings)
+        assert (chosen.model.settings.factors, wide.model.settings.factors) == (4, 4)
+        assert (chosen.model.columns, wide.model.columns) == (36, columns)
+
+
+def test_clicks_of_items_that_many_chose_take_the_most_columns_and_try_nothing_smaller() -> None:
+    why = choose(clicks(tastes(clients=1000))).why
+    assert "with 132 columns" in why
+    assert "with 36 columns" not in why
 
 
 @pytest.mark.parametrize("frame", [tastes(clients=4), clicks(tastes(clients=3))], ids=["ratings", "clicks"])

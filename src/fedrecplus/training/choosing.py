@@ -46,8 +46,9 @@ LARGE = ("model.factors=40", "model.interaction_factors=64", "server.rounds=25")
 CHOICES = ("model.factors=4", "model.interaction_factors=32", "model.interaction_item_ridge=0.5")
 """clicks say nothing that V could learn, so nearly all columns are W's; and there every choice counts as a hit, the
 rare ones too, of which freer rows know more"""
-LARGE_CHOICES = ("model.interaction_factors=100", "server.rounds=25")
-"""the large size of clicks, with as many columns as that of ratings"""
+LARGE_CHOICES = ("model.interaction_factors=128", "server_optimizer.momentum=0.5", "server.rounds=25")
+"""where many chose an item, more columns of W always ranked better, so that nothing smaller is tried; with steps that
+remember less they end where exact least squares do"""
 _MANY = 300.0
 """ratings of an item, averaged over ratings, from which data are large"""
 _SHARE = 0.1
@@ -137,6 +138,7 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
     if not validate or isinstance(ratings, ShardedRatings):
         return Choice(secure, f"it suits {kind}; nothing else was tried")
     sizes = (secure, *_wider(secure, ratings))
+    sizes = sizes[-1:] if ratings.likes_alone and _is_large(ratings) else sizes
     choice = _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
     return _widened(choice, secure, ratings)
 
@@ -185,11 +187,15 @@ def _widened(choice: Choice, suited: Config, ratings: Ratings) -> Choice:
 
 
 def _second_size(ratings: Ratings) -> tuple[str, ...]:
-    """By n̂ = Σn²/Σn, how many ratings the item behind a rating has on average."""
-    counts = ratings.item_counts().astype(np.float64)
-    if counts @ counts < _MANY * counts.sum():
+    if not _is_large(ratings):
         return SPARSE
     return LARGE_CHOICES if ratings.likes_alone else LARGE
+
+
+def _is_large(ratings: Ratings) -> bool:
+    """By n̂ = Σn²/Σn, how many ratings the item behind a rating has on average."""
+    counts = ratings.item_counts().astype(np.float64)
+    return bool(counts @ counts >= _MANY * counts.sum())
 
 
 def _people(ratings: Ratings) -> int:
