@@ -72,7 +72,7 @@ def recorded():
 def command_output(patch: pytest.MonkeyPatch, *arguments: str, ratings: Ratings | None = None) -> str:
     """What ``fedrecplus audit`` prints, of the small town or of other ratings."""
     command = pytest.importorskip("fedrecplus.cli.audit")
-    patch.setattr(command, "load_with_bar", lambda *_: small_town() if ratings is None else ratings)
+    patch.setattr(command.shared, "load_with_bar", lambda *_: small_town() if ratings is None else ratings)
     app = typer.Typer()
     app.command()(command.audit_command)
     found = CliRunner().invoke(app, [*arguments, "--dataset", "x", "--workers", "1"], catch_exceptions=False)

@@ -176,8 +176,8 @@ def test_a_cohort_of_one_is_an_upload(recorded) -> None:
         assert np.array_equal(guess.ratings[items], ratings)
 
 
-@pytest.mark.parametrize(("learner", "teachers"), [("trees", 20), ("both", 31)])
-def test_boosted_trees_learn_from_everybody_else_as_well(recorded, learner: str, teachers: int) -> None:
+@pytest.mark.parametrize(("learner", "teachers"), [("trees", 20), ("logistic", 31)])
+def test_both_learners_learn_from_everybody_else(recorded, learner: str, teachers: int) -> None:
     """Of 30 who are attacked: by each other, or by the 30 who aren't."""
     found = score_with(recorded, "knows-others", learner=learner, teachers=teachers)
     assert found["auc"] >= 0.57

@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess
 from fedrecplus.audit.audit import guesses, strongest_score
 from fedrecplus.audit.blind import randomised, unmoved
-from fedrecplus.audit.guess import Guess
 from fedrecplus.settings import Settings
 
 FIXED_COHORT = ("fedrec+secure", "model.interaction_factors=6")
 IGNORES = '''"""Scores items by a public figure and by who is asked about, whatever was seen."""
 import numpy as np
 from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.attacks import Guess
 from fedrecplus.settings import Settings
 
 

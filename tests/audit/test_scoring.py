@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.stats import binomtest
 
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.scoring import area, clopper_pearson, expected_hits, score, true_positives_at
+from fedrecplus.audit.attacks import Guess, silent
+from fedrecplus.audit.scoring import area, expected_hits, score, true_positives_at
 from fedrecplus.audit.truth import AuditTruth, somebody_else
 
 ITEMS = np.arange(10)
@@ -130,12 +129,6 @@ def test_area_is_the_share_of_pairs_in_the_right_order(rows: list[tuple[int, boo
         assert area(scores, rated) == pytest.approx(float((pairs + 1).mean() / 2))
         assert 0.0 <= true_positives_at(scores, rated, 0.01) <= 1.0
         assert expected_hits(scores, rated, len(rows)) == pytest.approx(float(rated.sum()))
-
-
-@pytest.mark.parametrize(("hits", "tries"), [(0, 40), (7, 40), (40, 40)])
-def test_an_interval_of_a_share_is_clopper_and_pearsons(hits: int, tries: int) -> None:
-    expected = binomtest(hits, tries).proportion_ci(0.95, "exact")
-    assert clopper_pearson(hits, tries) == pytest.approx((expected.low, expected.high))
 
 
 def test_every_share_and_area_has_an_interval_around_it() -> None:

@@ -24,7 +24,7 @@ from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.training.registry import Registry
-from fedrecplus.web.device_page.pages import DevicePages
+from fedrecplus.web.device_page import DevicePages
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.device_page.took_part import ME, SECRET, OpenedPage, opened, took_part
 from tests.small_data import small_ratings
@@ -258,7 +258,7 @@ def test_the_command_prints_a_link_that_ends_with_it(home: NodeHome) -> None:
 
 def test_a_device_stays_light() -> None:
     heavy = "{'fastapi', 'uvicorn', 'sqlalchemy', 'numba', 'torch'}"
-    code = f"import sys, fedrecplus.web.device_page.server as _; print({heavy} & set(sys.modules))"
+    code = f"import sys, fedrecplus.web.device_page as _; print({heavy} & set(sys.modules))"
     source = str(Path(fedrecplus.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from fedrecplus.deploy.node import NodeHome
-from fedrecplus.web.device_page.pages import DevicePages
+from fedrecplus.web.device_page import DevicePages
 from fedrecplus.web.local_server import TOKEN, PageServer
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.small_data import small_ratings

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess
 from fedrecplus.audit.blind import randomised, unmoved
-from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, Said, best_fitting, by_rarity, score
 from fedrecplus.audit.second_data import joined, second_deployment
-from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
+from fedrecplus.audit.transcript import Transcript, assumptions, shown_by
 from fedrecplus.audit.worlds import Worlds, attack_of, said_in_worlds
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
@@ -184,7 +183,7 @@ def _tell(recording: Recording, problem: Problem, extent: AuditExtent) -> None:
     """Give the attacker the second data set, where there is one and an attack asks for it."""
     asked = any(Attack.choose(name).KNOWING == "second data set" for name in extent.chosen)
     transcript = recording.transcript
-    if extent.second is None or not asked or not hides_rows(transcript.config):
+    if extent.second is None or not asked or not transcript.config.hides_rows:
         return
     second = second_deployment(joined(extent.second, problem.ratings), problem.config, extent.users)
     transcript.knowledge = replace(transcript.knowledge, second=second)
@@ -256,7 +255,7 @@ def strongest_score(
     transcript, truth = recording.transcript, recording.truth
     applies = _applies(attack, transcript)
     config = transcript.config
-    share = 1.0 / (1.0 + config.pseudo_items.ratio) if hides_rows(config) else 1.0
+    share = 1.0 / (1.0 + config.pseudo_items.ratio) if config.hides_rows else 1.0
     scores = []
     for number, view in enumerate(transcript.hypotheses() if applies else ()):
         said = guesses(view, attack, settings)

@@ -14,8 +14,8 @@ from typing import TypeVar
 import numpy as np
 from scipy.stats import rankdata
 
+from fedrecplus.audit.attacks import Guess
 from fedrecplus.audit.contributions import as_sent
-from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.protocol import PublicItems, Sums
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks.constraints import sums_behind
-from fedrecplus.audit.scoring import clopper_pearson
+from fedrecplus.audit.scoring import interval_of_share
 from fedrecplus.data import Ratings
 from fedrecplus.training import SharedModel
 
@@ -69,7 +69,7 @@ def _compared(model: SharedModel, ratings: Ratings) -> dict[str, Any]:
     return {
         "once_rated": once,
         "read": right,
-        "read_interval": clopper_pearson(right, once) if once else (0.0, 0.0),
+        "read_interval": interval_of_share(right, once),
         "named": len(own),
         "exact_figures": found.exact,
         "seed": found.seed,

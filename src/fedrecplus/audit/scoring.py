@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, rankdata
+from scipy.stats import binomtest, rankdata
 
 from fedrecplus.arrays import Array, Items
-from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.attacks import Guess
 from fedrecplus.audit.truth import AuditTruth
 
 Said = Mapping[int, Sequence[Guess]]
@@ -63,21 +63,19 @@ def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = N
         known = np.sort([user[name] for user in users if not np.isnan(user[name])])[::-1]
         found[f"{name}_worst_tenth"] = float(known[: max(1, round(_WORST * len(known)))].mean()) if len(known) else None
         found[f"{name}_interval"] = _interval(known) if len(known) else None
-    found["found_interval"] = clopper_pearson(found["found"], len(users))
+    found["found_interval"] = interval_of_share(found["found"], len(users))
     found |= {whose: [_known(means[f"{whose}_{a}"]) for a in ROC] for whose in ("roc", "roc_control")}
     return found
 
 
-def clopper_pearson(hits: int, tries: int, level: float = _LEVEL) -> tuple[float, float]:
-    """The interval of a share of which so many were seen. After: Clopper and Pearson 1934
+def interval_of_share(hits: int, tries: int) -> tuple[float, float]:
+    """95 %, of a share of which so many were seen. After: Clopper and Pearson 1934
 
-    >>> [round(end, 3) for end in clopper_pearson(0, 10)]
+    >>> [round(end, 3) for end in interval_of_share(0, 10)]
     [0.0, 0.308]
     """
-    tail = (1.0 - level) / 2.0
-    low = float(beta.ppf(tail, hits, tries - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1.0 - tail, hits + 1, tries - hits)) if hits < tries else 1.0
-    return low, high
+    low, high = binomtest(hits, tries).proportion_ci(_LEVEL) if tries else (0.0, 0.0)
+    return float(low), float(high)
 
 
 def _known(value: float) -> float | None:

@@ -41,17 +41,9 @@ def joined(second: Ratings, target: Ratings) -> Ratings:
             "give --knowing a file of ratings of the same items, with the same ids or titles",
         )
     _check_agreement(second, target, to)
-    items = to[second.items.astype(np.int64)]
-    kept = second.where(items >= 0)
-    renumbered = to[kept.items.astype(np.int64)]
-    order = np.lexsort((renumbered, kept.client_of_rating))
-    return replace(
-        kept,
-        items=renumbered[order].astype(target.items.dtype),
-        codes=kept.codes[order],
-        item_ids=target.item_ids,
-        catalogue=target.catalogue,
-    )
+    kept = second.where(to[second.items] >= 0)
+    known = {"item_ids": target.item_ids, "catalogue": target.catalogue}
+    return kept.renumbered(kept.client_of_rating, to[kept.items], **known)
 
 
 def _check_agreement(second: Ratings, target: Ratings, to: Items) -> None:

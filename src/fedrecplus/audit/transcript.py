@@ -60,16 +60,11 @@ def assumptions(config: Config) -> list[Assumed]:
     The audit reports the strongest of several, so that a rule is not flattered by attackers who don't know it.
     """
     sets, values = config.pseudo_items.ATTACKER, config.virtual_ratings.ATTACKER
-    if not hides_rows(config):
+    if not config.hides_rows:
         return [Assumed(_SETS[1], _VALUES[1])]
     drawn = config.virtual_ratings.draws_copies
     every = [each for each in _VALUES if drawn or each.copied != "drawn"]
     return [Assumed(one, other) for one in ([sets] if sets else _SETS) for other in ([values] if values else every)]
-
-
-def hides_rows(config: Config) -> bool:
-    """Whether there are pseudo items."""
-    return config.hides_rows
 
 
 def shown_by(config: Config) -> frozenset[str]:

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess
 from fedrecplus.audit.contributions import known_of
-from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.recording import record, truth_of
 from fedrecplus.audit.transcript import SecondData, Transcript
 from fedrecplus.data import Ratings

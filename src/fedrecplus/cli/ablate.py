@@ -77,7 +77,7 @@ def ablate_command(
     Figures are means ± standard deviations over folds; p is Wilcoxon's signed-rank test over clients against the first
     row, under heterogeneity against uniform weights.
     """
-    shared.check_file_place(json_file, csv_file, markdown_file, plot=plot_file)
+    shared.check_file_place(json_file, csv_file, markdown_file, plot_file)
     _check_fits(study, {"--vary": vary, "--out": out}, {"--share": share, "--scenarios": scenarios, "--rules": rules})
     watch, usual = Stopwatch(), clients.START if study == HETEROGENEITY else config_of("fedrec+")
     config = shared.changed(config_of(algorithm) if algorithm else usual, seed or 0, settings)

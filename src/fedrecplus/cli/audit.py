@@ -11,44 +11,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fedrecplus.audit import (
-    AUDIT_HEADINGS,
-    VERDICT_HEADINGS,
-    AuditCase,
-    AuditExtent,
-    Row,
-    audit_cases,
-    audited_by_canaries,
-    canary_sentence,
-    case_name,
-    claims_epsilon,
-    file_sentence,
-    joined,
-    options_of,
-    read_in_file,
-    rows_by_case,
-    run_cases,
-    summary,
-    table_line,
-    verdict_sentence,
-    who_reads_what,
-)
+from fedrecplus import audit
 from fedrecplus.audit.attacks import Attack
+from fedrecplus.cli import options as shared
 from fedrecplus.cli.declaring import names_in, whole_numbers_in
 from fedrecplus.cli.display import say, show_cases, show_table
-from fedrecplus.cli.options import (
-    Allow,
-    Channel,
-    JsonFile,
-    Rows,
-    Seed,
-    Settings,
-    changed,
-    check_file_place,
-    config_of,
-    load_with_bar,
-    reads_own_files,
-)
 from fedrecplus.config import Config, change, check, dumps, with_channel
 from fedrecplus.data import FileOptions, Ratings, split
 from fedrecplus.engines import prepare
@@ -67,7 +34,7 @@ class Control(enum.StrEnum):
     WORLDS = "worlds"
 
 
-@reads_own_files
+@shared.reads_own_files
 def audit_command(
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")],
     algorithms: Annotated[
@@ -115,14 +82,14 @@ def audit_command(
         typer.Option(metavar="N,N,…", help="People in a round, drawn anew for each: a case for every number."),
     ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
-    seed: Seed = None,
-    channel: Channel = None,
-    rows_sent: Rows = None,
-    settings: Settings = None,
-    allow: Allow = None,
+    seed: shared.Seed = None,
+    channel: shared.Channel = None,
+    rows_sent: shared.Rows = None,
+    settings: shared.Settings = None,
+    allow: shared.Allow = None,
     details: Annotated[bool, typer.Option("--details", help="Every attack and figure, in a wide table.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
-    json_file: JsonFile = None,
+    json_file: shared.JsonFile = None,
     html_file: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="A page with figures of accuracy against attack.")
     ] = None,
@@ -141,31 +108,33 @@ def audit_command(
     chance, 1 is certainty. `ratings` is the share of ratings read exactly. `control` is what the attack gets with
     somebody else's uploads in the place of the person's own. `fedrecplus settings attack` lists attacks' options.
     """
-    check_file_place(json_file, html_file)
+    shared.check_file_place(json_file, html_file)
     watch = Stopwatch()
-    second = None if knowing is None else load_with_bar(knowing, options)
-    extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second, control.value)
+    second = None if knowing is None else shared.load_with_bar(knowing, options)
+    extent = audit.AuditExtent(
+        rounds, users, _names(attacks), audit.options_of(attack_settings or []), second, control.value
+    )
     _ = extent.chosen  # misspellings are found before anything is trained
     sizes = whole_numbers_in(cohort, "--cohort", "10,28,100")
     configs = _configs(names_in(algorithms), (channel, rows_sent), settings or [], seed, allow or ())
-    cases = audit_cases(configs)  # what can't be audited is found before data is fetched
-    ratings = load_with_bar(dataset, options)
+    cases = audit.audit_cases(configs)  # what can't be audited is found before data is fetched
+    ratings = shared.load_with_bar(dataset, options)
     training, test = split(ratings, fold, seed=seed or 0)
-    from_file = None if published is None else read_in_file(published, ratings, training)
+    from_file = None if published is None else audit.read_in_file(published, ratings, training)
     if sizes:
-        cases = audit_cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
+        cases = audit.audit_cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
     if second is not None:
-        joined(second, training)  # other items are found before anything is trained
+        audit.joined(second, training)  # other items are found before anything is trained
     shown = _shown_by_canaries(cases, training, canaries)
     with show_cases(cases) as tell:
-        rows = run_cases(cases, training, test, extent, workers, tell)
+        rows = audit.run_cases(cases, training, test, extent, workers, tell)
     _show(rows, training.name, details)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
     content |= {"control": control.value, "canaries": shown, "published": from_file}
     if from_file is not None:
-        say(file_sentence(from_file))
+        say(audit.file_sentence(from_file))
     for label, bound in shown.items():
-        say(textwrap.fill(f"{label}: {canary_sentence(bound)}", _WIDTH, subsequent_indent="  "))
+        say(textwrap.fill(f"{label}: {audit.canary_sentence(bound)}", _WIDTH, subsequent_indent="  "))
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in cases}
     content["made"] = watch.made(seed or 0)
@@ -183,34 +152,34 @@ def _names(attacks: str | None) -> tuple[str, ...]:
     return tuple(names_in(attacks))
 
 
-def _show(rows: Sequence[Row], dataset: str, details: bool) -> None:
+def _show(rows: Sequence[audit.Row], dataset: str, details: bool) -> None:
     """The verdict first, then who reads what; every attack, if asked for."""
-    for case in rows_by_case(rows):
-        for text in textwrap.wrap(verdict_sentence(case), _WIDTH, subsequent_indent="  "):
+    for case in audit.rows_by_case(rows):
+        for text in textwrap.wrap(audit.verdict_sentence(case), _WIDTH, subsequent_indent="  "):
             say(text)
-    for case in rows_by_case(rows):
-        if cells := who_reads_what(case):
+    for case in audit.rows_by_case(rows):
+        if cells := audit.who_reads_what(case):
             say("")
-            show_table(VERDICT_HEADINGS, cells, case_name(case[0]))
+            show_table(audit.VERDICT_HEADINGS, cells, audit.case_name(case[0]))
     if details:
         say("")
-        show_table(AUDIT_HEADINGS, [table_line(row) for row in rows], dataset)
-        for text in summary(rows):
+        show_table(audit.AUDIT_HEADINGS, [audit.table_line(row) for row in rows], dataset)
+        for text in audit.summary(rows):
             say(text)
     else:
         say("\nEvery attack: --details. All figures: --json FILE.")
 
 
-def _shown_by_canaries(cases: Sequence[AuditCase], training: Ratings, canaries: int) -> dict[str, Any]:
+def _shown_by_canaries(cases: Sequence[audit.AuditCase], training: Ratings, canaries: int) -> dict[str, Any]:
     """By case, what canaries show of the claimed ε; nothing where none are asked for."""
     if not canaries:
         return {}
-    if not any(claims_epsilon(case.config) for case in cases):
+    if not any(audit.claims_epsilon(case.config) for case in cases):
         raise UserError("--canaries: no scheme here claims an ε", "add --set privacy.rule=central, or leave it out")
     return {
-        case.label: audited_by_canaries(prepare(training, case.config), canaries)
+        case.label: audit.audited_by_canaries(prepare(training, case.config), canaries)
         for case in cases
-        if claims_epsilon(case.config)
+        if audit.claims_epsilon(case.config)
     }
 
 
@@ -234,7 +203,7 @@ def _configs(
 ) -> dict[str, Config]:
     configs: dict[str, Config] = {}
     for name in names:
-        config = changed(with_channel(config_of(name, allow), *sent), seed, settings)
+        config = shared.changed(with_channel(shared.config_of(name, allow), *sent), seed, settings)
         own = name if config.algorithm in configs else config.algorithm  # two runs of one algorithm go by their folders
         configs[own] = config
     return configs

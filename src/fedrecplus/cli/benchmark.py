@@ -8,20 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.cli.declaring import names_in, whole_numbers_in
+from fedrecplus import experiments
+from fedrecplus.cli.declaring import JsonFile, check_file_place, names_in, whole_numbers_in
 from fedrecplus.cli.display import say, show_table, tell
-from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.errors import unknown_name
-from fedrecplus.experiments import (
-    BENCHMARKS,
-    LISTS_OF,
-    Benchmark,
-    benchmark_named,
-    mean_rows,
-    published_for,
-    systems,
-    task_of,
-)
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.markdown import markdown_table
 from fedrecplus.provenance import Stopwatch
@@ -37,7 +27,7 @@ the person hasn't rated, *sampled* among 99.
 
 
 def benchmark_command(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=f"Of: {', '.join(BENCHMARKS)}.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=f"Of: {', '.join(experiments.BENCHMARKS)}.")],
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the files are. Default: $FEDRECPLUS_DATA, or here.")
     ] = None,
@@ -57,7 +47,7 @@ def benchmark_command(
       fedrecplus benchmark monti-douban monti-flixster --data ~/data --page docs/benchmarks.md
     """
     check_file_place(json_file)
-    chosen = [benchmark_named(name) for name in names]
+    chosen = [experiments.benchmark_named(name) for name in names]
     numbers = whole_numbers_in(seeds, "--seeds", "0,1,2")
     done: dict[str, Any] = {}
     for benchmark in chosen:
@@ -65,7 +55,7 @@ def benchmark_command(
         rows = _run(benchmark, numbers, data, names_in(only))
         done[benchmark.name] = {"rows": rows, "seeds": numbers, "made": watch.made(numbers[0])}
         show_table(*table_of(benchmark, rows), f"{benchmark.name}: {benchmark.summary}")
-        if others := published_for(benchmark.name):
+        if others := experiments.published_for(benchmark.name):
             say("")
             show_table(*published_table(others), "published")
         if page is not None:
@@ -73,23 +63,25 @@ def benchmark_command(
     write_json_to(json_file, done)
 
 
-def _run(benchmark: Benchmark, seeds: list[int], data: Path | None, only: list[str]) -> dict[str, dict[str, Any]]:
-    known = systems(benchmark)
+def _run(
+    benchmark: experiments.Benchmark, seeds: list[int], data: Path | None, only: list[str]
+) -> dict[str, dict[str, Any]]:
+    known = experiments.systems(benchmark)
     for name in only:
         if name not in known:
             raise unknown_name("system", name, known)
     by_system: dict[str, list[dict[str, Any]]] = {}
     for seed in seeds:
-        task = task_of(benchmark, seed, data)
+        task = experiments.task_of(benchmark, seed, data)
         for name in only or known:
             tell(f"{benchmark.name}, seed {seed}: {name}")
             by_system.setdefault(name, []).append(known[name](task))
-    return {name: mean_rows(rows) for name, rows in by_system.items()}
+    return {name: experiments.mean_rows(rows) for name, rows in by_system.items()}
 
 
-def table_of(benchmark: Benchmark, rows: dict[str, dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def table_of(benchmark: experiments.Benchmark, rows: dict[str, dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Headings and rows."""
-    sampled = ("sampled_hr@10", "sampled_ndcg@10") if benchmark.measure == LISTS_OF else ()
+    sampled = ("sampled_hr@10", "sampled_ndcg@10") if benchmark.measure == experiments.LISTS_OF else ()
     figures = {"rmse": "RMSE", "full_ndcg": "NDCG@10, full"}
     figures |= dict(zip(sampled, ("HR@10, sampled", "NDCG@10, sampled"), strict=False))
     headings = ["system", *figures.values(), "sees", "KB up", "seconds"]
@@ -114,7 +106,7 @@ def published_table(others: list[dict[str, str]]) -> tuple[list[str], list[list[
     return headings, rows
 
 
-def _renew(page: Path, benchmark: Benchmark, done: dict[str, Any], others: list[dict[str, str]]) -> None:
+def _renew(page: Path, benchmark: experiments.Benchmark, done: dict[str, Any], others: list[dict[str, str]]) -> None:
     """Write a benchmark's tables into a page, in the place of its earlier ones."""
     text = page.read_text(encoding="utf-8") if page.exists() else _PAGE
     made, before, after = done["made"], f"<!-- {benchmark.name} -->", f"<!-- end of {benchmark.name} -->"

@@ -8,49 +8,18 @@ from typing import Annotated, Any, TypeGuard
 
 import typer
 
+from fedrecplus import experiments
+from fedrecplus.cli import options as shared
 from fedrecplus.cli.declaring import JsonFile, check_file_place, names_in, takes
 from fedrecplus.cli.display import say, show_jobs, show_table, tell
-from fedrecplus.cli.options import (
-    Allow,
-    Changes,
-    CsvFile,
-    MarkdownFile,
-    Seed,
-    SplitBy,
-    TestFile,
-    Workers,
-    changes_of,
-    config_of,
-    load_with_bar,
-    own_file,
-    split_of,
-    with_test,
-    write_files,
-)
 from fedrecplus.config import Config, preset
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import (
-    ADDED,
-    SPARE,
-    TRIVIAL,
-    Comparison,
-    compare,
-    comparison_notes,
-    details_tables,
-    errors_table,
-    is_import_path,
-    named_configs,
-    published_table,
-    to_csv,
-    to_json,
-    to_markdown,
-)
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import AUTO
 
 
-@takes(changes=changes_of, options=own_file)
+@takes(changes=shared.changes_of, options=shared.own_file)
 def compare_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithms: Annotated[
@@ -64,25 +33,25 @@ def compare_command(
         ),
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
-    split_by: SplitBy = None,
-    test_file: TestFile = None,
-    seed: Seed = None,
+    split_by: shared.SplitBy = None,
+    test_file: shared.TestFile = None,
+    seed: shared.Seed = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
-    workers: Workers = 0,
+    workers: shared.Workers = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder and the tables here.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the runs in --out.")] = False,
     details: Annotated[
         bool, typer.Option("--details", help="Show error by group, ranking metrics and the whole tests, too.")
     ] = False,
-    allow: Allow = None,
+    allow: shared.Allow = None,
     json_file: JsonFile = None,
-    csv_file: CsvFile = None,
-    markdown_file: MarkdownFile = None,
+    csv_file: shared.CsvFile = None,
+    markdown_file: shared.MarkdownFile = None,
     *,
-    changes: Changes,
+    changes: shared.Changes,
     options: FileOptions,
 ) -> None:
     """Train several algorithms on the same folds and say whether they differ.
@@ -106,9 +75,10 @@ def compare_command(
     check_file_place(json_file, csv_file, markdown_file)
     chosen = _configs_of(names_in(algorithms), allow or [])
     configs = [changes.applied(one) if _trains(one) else one for one in chosen]
-    named_configs(configs, seed or 0)  # misspellings are found before data is fetched
-    scheme = split_of(split_by, options, test_file)
-    watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
+    experiments.named_configs(configs, seed or 0)  # misspellings are found before data is fetched
+    scheme = shared.split_of(split_by, options, test_file)
+    watch = Stopwatch()
+    sets = [shared.with_test(shared.load_with_bar(name, options), test_file, options) for name in dataset]
     fewest = min(ratings.clients for ratings in sets)
     configs = [changes.for_people(one, fewest) if _trains(one) else one for one in configs]
     study_options: dict[str, Any] = {
@@ -127,62 +97,57 @@ def compare_command(
 
 def compare_with_bars(
     sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds: int = 5, **options: Any
-) -> list[Comparison]:
+) -> list[experiments.Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    count = folds * len(set(named_configs(configs, 0)) | set(ADDED))
+    count = folds * len(set(experiments.named_configs(configs, 0)) | set(experiments.ADDED))
     hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"
     for ratings in sets:
         place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
         with show_jobs(ratings.name, count, hint) as monitor:
-            comparisons.append(compare(ratings, configs, out=place, folds=folds, monitor=monitor, **options))
+            how: dict[str, Any] = {"out": place, "folds": folds, "monitor": monitor, **options}
+            comparisons.append(experiments.compare(ratings, configs, **how))
     return comparisons
 
 
-def show_comparison(comparison: Comparison, details: bool = False) -> None:
+def show_comparison(comparison: experiments.Comparison, details: bool = False) -> None:
     """One's own table, and what others report below it. Tests that the table has no room for get one of their own."""
-    whole = show_table(*errors_table(comparison), comparison.title, spare=SPARE)
-    tables = details_tables(comparison)
+    whole = show_table(*experiments.errors_table(comparison), comparison.title, spare=experiments.SPARE)
+    tables = experiments.details_tables(comparison)
     further = tables if details else [] if whole else tables[:1]
-    for table in [*further, *([published_table(comparison)] if comparison.published else [])]:
+    for table in [*further, *([experiments.published_table(comparison)] if comparison.published else [])]:
         say("")
         show_table(*table)
-    for line in comparison_notes(comparison):
+    for line in experiments.comparison_notes(comparison):
         tell(f"note: {line}")
 
 
 def write_reports(
-    comparisons: Sequence[Comparison],
-    made: dict[str, Any],
-    out: Path | None,
-    json_file: Path | None = None,
-    csv_file: Path | None = None,
-    markdown_file: Path | None = None,
+    comparisons: Sequence[experiments.Comparison], made: dict[str, Any], out: Path | None, *places: Path | None
 ) -> None:
-    """Write the files that are asked for, and all of them into ``out``."""
-    content, csv, markdown = to_json(comparisons, made), to_csv(comparisons), to_markdown(comparisons)
-    write_files(content, json_file, None, {csv_file: csv, markdown_file: markdown})
-    if out:
-        write_files(
-            content, out / "comparison.json", None, {out / "comparison.csv": csv, out / "comparison.md": markdown}
-        )
+    """Write the JSON, CSV and Markdown files that are asked for, and all of them into ``out``."""
+    content = experiments.to_json(comparisons, made)
+    csv, markdown = experiments.to_csv(comparisons), experiments.to_markdown(comparisons)
+    own = [out / f"comparison.{ending}" for ending in ("json", "csv", "md")] if out else []
+    for json_place, csv_place, markdown_place in filter(None, (places, own)):
+        shared.write_files(content, json_place, None, {csv_place: csv, markdown_place: markdown})
 
 
 def _trains(algorithm: Any) -> TypeGuard[Config]:
     """Whether it is an algorithm of ours, whose settings may be changed: no trivial predictor, nobody else's model."""
-    return isinstance(algorithm, Config) and algorithm.algorithm not in (*TRIVIAL, AUTO)
+    return isinstance(algorithm, Config) and algorithm.algorithm not in (*experiments.TRIVIAL, AUTO)
 
 
 def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
     """Configs, and the import paths of models from outside as they are."""
     configs: list[Config | str] = []
     for name in names:
-        if name in (*TRIVIAL, AUTO):
+        if name in (*experiments.TRIVIAL, AUTO):
             configs.append(Config(algorithm=name))
-        elif is_import_path(name) and not Path(name).exists():
+        elif experiments.is_import_path(name) and not Path(name).exists():
             configs.append(name)
         else:
-            configs.append(config_of(name, allow, TRIVIAL))
+            configs.append(shared.config_of(name, allow, experiments.TRIVIAL))
     return configs
 
 
@@ -203,11 +168,11 @@ def demo_command(
     """
     check_file_place(json_file)
     watch = Stopwatch()
-    ratings = load_with_bar(dataset, FileOptions())
+    ratings = shared.load_with_bar(dataset, FileOptions())
     configs = [preset(name) for name in ALGORITHMS]
     comparisons = compare_with_bars([ratings], configs, out, folds=folds, overwrite=True)
     show_comparison(comparisons[0])
-    write_reports(comparisons, watch.made(0), out, json_file)
+    write_reports(comparisons, watch.made(0), out, json_file, None, None)
     say(f"\nrun folders: {out}; tables: {out / 'comparison.md'}, .csv, .json")
     say(f"next: fedrecplus recommend {out / _SHOWN / 'fold-0'} --client {ratings.client_ids[0]}")
     say(f"open its page: fedrecplus page {out / _SHOWN / 'fold-0'} --beside {out / _BESIDE / 'fold-0'} --open")

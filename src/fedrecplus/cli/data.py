@@ -9,16 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli import options as shared
 from fedrecplus.cli.display import say, show_list, show_table
-from fedrecplus.cli.options import (
-    JsonFile,
-    Seed,
-    SplitBy,
-    check_file_place,
-    load_with_bar,
-    reads_own_files,
-    split_of,
-)
 from fedrecplus.data import FileOptions, describe, load, progress_bar
 from fedrecplus.data.movielens import KNOWN, cached_path
 from fedrecplus.data.shards import shard_ratings, shard_synthetic
@@ -47,22 +39,22 @@ def get(name: Annotated[str, typer.Argument(help="A known name, such as ml-100k.
     """Fetch a data set into the cache."""
     if name not in KNOWN:
         raise unknown_name("data set", name, KNOWN)
-    ratings = load_with_bar(name, FileOptions())
+    ratings = shared.load_with_bar(name, FileOptions())
     say(f"{name}: {len(ratings):,} ratings, kept in {cached_path(name)}")
     _note_other_size(name, len(ratings))
 
 
 @data_app.command("info")
-@reads_own_files
+@shared.reads_own_files
 def info(
     data: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A known name, synthetic, or a file.")],
-    json_file: JsonFile = None,
+    json_file: shared.JsonFile = None,
     *,
     options: FileOptions,
 ) -> None:
     """Show what is in a data set."""
-    check_file_place(json_file)
-    ratings = load_with_bar(data, options)
+    shared.check_file_place(json_file)
+    ratings = shared.load_with_bar(data, options)
     from fedrecplus.training import choose, left_out_of_sums  # here: it brings the engines, which no other needs
 
     choice = choose(ratings, validate=False)
@@ -74,14 +66,14 @@ def info(
 
 
 @data_app.command("shard")
-@reads_own_files
+@shared.reads_own_files
 def shard(
     data: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A known name, synthetic, or a file.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the files go.")],
     shards: Annotated[int, typer.Option(min=1, help="How many; no more workers than this can share the work.")] = 8,
     folds: Annotated[int, typer.Option(min=2, help="Folds to put ratings into, for tests.")] = 5,
-    split_by: SplitBy = None,
-    seed: Seed = None,
+    split_by: shared.SplitBy = None,
+    seed: shared.Seed = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the shards in the folder.")] = False,
     *,
     options: FileOptions,
@@ -99,7 +91,7 @@ def shard(
         if name == SYNTHETIC and split_by is None:
             folder = shard_synthetic(SyntheticOptions.parse(settings), out, shards, **shard_options, progress=progress)
         else:
-            ratings, scheme = load(data, options=options, progress=progress), split_of(split_by, options, None)
+            ratings, scheme = load(data, options=options, progress=progress), shared.split_of(split_by, options, None)
             folder = shard_ratings(ratings, out, shards, split=scheme, **shard_options, progress=progress)
     say(f"{folder.ratings:,} ratings of {folder.clients:,} clients in {len(folder.shards)} shards: {out}")
 

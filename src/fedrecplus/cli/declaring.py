@@ -59,9 +59,9 @@ def whole_numbers_in(text: str | None, option: str, example: str) -> list[int]:
     return [int(name) for name in names]
 
 
-def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
+def check_file_place(*places: Path | None) -> None:
     """Find out before a long training that its figures could not be written."""
-    for place in (*places, plot):
+    for place in places:
         if place is None or place == STDOUT:
             continue
         if place.exists() and not place.is_file():

@@ -143,7 +143,7 @@ def page_command(
     It is on 127.0.0.1 alone, for whoever has the link: other users of this machine and other pages in your browser are
     kept out. What you rate there is what `device rate` stores. Ctrl-C ends it, and the link with it.
     """
-    from fedrecplus.web.device_page import serve_page  # here: it brings what most commands don't need
+    from fedrecplus.web import serve_page  # here: it brings what most commands don't need
 
     device = home_of(home)
     with Store.open(device.store) as store:

@@ -53,7 +53,7 @@ def run(
 
     Claims are tested over clients (Wilcoxon), with Holm's correction.
     """
-    check_file_place(json_file, markdown_file, plot=plot_file)
+    check_file_place(json_file, markdown_file, plot_file)
     watch, chosen = Stopwatch(), _members(members, model)
     if settings_file is not None and not tuned:
         raise UserError("--settings-file says nothing without --tuned", "add --tuned, or leave it out")

@@ -47,7 +47,7 @@ def theory_command(
     The theorem is about gradient steps, so the run must have model.rule=mf. The run is trained again from its config.
     Where a condition of the theorem doesn't hold, no bound is given.
     """
-    check_file_place(json_file, plot=plot_file)
+    check_file_place(json_file, plot_file)
     watch, lengths = Stopwatch(), whole_numbers_in(corollary, "--corollary", "10,100,1000")
     if lengths:  # before the run is trained again
         horizons.check_horizons(lengths)

@@ -10,20 +10,10 @@ from typing import Annotated
 
 import typer
 
+from fedrecplus.cli import options as shared
 from fedrecplus.cli.declaring import JsonFile, check_file_place, names_in, takes
 from fedrecplus.cli.display import say, show_table, show_training, tell
 from fedrecplus.cli.interrupt import stop_on_interrupt
-from fedrecplus.cli.options import (
-    NOT_COVERED,
-    Allow,
-    Changes,
-    Seed,
-    SplitBy,
-    TestFile,
-    changes_of,
-    config_of,
-    own_file,
-)
 from fedrecplus.cli.train_data import Asked
 from fedrecplus.config import Config, change, check
 from fedrecplus.data import FileOptions, Ratings, Split
@@ -48,7 +38,7 @@ from fedrecplus.training import (
 )
 
 
-@takes(changes=changes_of, options=own_file)
+@takes(changes=shared.changes_of, options=shared.own_file)
 def train_command(
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings: a known name or a file.")
@@ -60,11 +50,11 @@ def train_command(
             help="A preset (see `presets`), a TOML file or a run folder. Default: what suits the ratings.",
         ),
     ] = None,
-    split_by: SplitBy = None,
-    test_file: TestFile = None,
+    split_by: shared.SplitBy = None,
+    test_file: shared.TestFile = None,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
-    seed: Seed = None,
+    seed: shared.Seed = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     start_from: Annotated[
         Path | None,
@@ -82,13 +72,13 @@ def train_command(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
-    allow: Allow = None,
+    allow: shared.Allow = None,
     json_file: JsonFile = None,
     checkpoint_seconds: Annotated[
         float, typer.Option(min=0.0, help="Seconds between checkpoints.")
     ] = CHECKPOINT_SECONDS,
     *,
-    changes: Changes,
+    changes: shared.Changes,
     options: FileOptions,
 ) -> None:
     """Train one algorithm and test it on the fold that was left out.
@@ -206,7 +196,7 @@ def _start_of(
         raise UserError(
             f"--from: {earlier} is not the folder of a finished run", "give a folder that `train` has written"
         )
-    config = config_of(algorithm or str(began.path if began else earlier), allow)
+    config = shared.config_of(algorithm or str(began.path if began else earlier), allow)
     if algorithm is None and began is None:
         run = RunFolder(Path(str(earlier)))
         config = continued(SharedModel.read(run.path, allow), config, again=bool(run.data().get("start")))
@@ -257,7 +247,7 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     if (privacy := result["privacy"]) is not None:
         say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
         if privacy["unit"] == "user":
-            say(NOT_COVERED)
+            say(shared.NOT_COVERED)
             if privacy["seeded_noise"]:
                 say("the noise comes from the seed (--seeded-noise): nothing of this run may be published")
             say(f"uploads went by channel.rule={result['channel']}; predicted rating and noisy popularity rank lists")

@@ -7,39 +7,13 @@ from typing import Annotated
 
 import typer
 
+from fedrecplus import experiments
+from fedrecplus.cli import options as shared
 from fedrecplus.cli.display import say, show_table, show_trials
 from fedrecplus.cli.interrupt import stop_on_interrupt
-from fedrecplus.cli.options import (
-    Allow,
-    JsonFile,
-    Seed,
-    Settings,
-    SplitBy,
-    TestFile,
-    changed,
-    check_file_place,
-    config_of,
-    load_with_bar,
-    reads_own_files,
-    split_of,
-    with_test,
-)
 from fedrecplus.config import Config, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import (
-    Dimension,
-    Moment,
-    Objective,
-    Trial,
-    Tuned,
-    default_dimensions,
-    import_optuna,
-    parse_dimensions,
-    tune,
-    tuning_cut,
-    with_values,
-)
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.settings import value_text
@@ -49,7 +23,7 @@ LIST_OBJECTIVE = "ndcg@10"
 """what settings are chosen by where there are no ratings"""
 
 
-@reads_own_files
+@shared.reads_own_files
 def tune_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithm: Annotated[str, typer.Option(metavar="PRESET", help="The preset or TOML file to start from.")],
@@ -68,8 +42,8 @@ def tune_command(
         ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="How many trials the study shall have in all.")] = 50,
-    split_by: SplitBy = None,
-    test_file: TestFile = None,
+    split_by: shared.SplitBy = None,
+    test_file: shared.TestFile = None,
     fold: Annotated[int, typer.Option(help="Fold that is left out, 0 to 4, and never looked at.")] = 0,
     share: Annotated[float, typer.Option(help="Share of the other folds that settings are chosen by.")] = 0.1,
     cuts: Annotated[int, typer.Option(min=1, help="Validation cuts to average over, each of that share.")] = 1,
@@ -77,9 +51,9 @@ def tune_command(
         int | None, typer.Option(min=0, help="Seed of the first cut; the next ones count up. Default: --seed.")
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Trials side by side; 0: one per core.")] = 0,
-    seed: Seed = None,
-    allow: Allow = None,
-    settings: Settings = None,
+    seed: shared.Seed = None,
+    allow: shared.Allow = None,
+    settings: shared.Settings = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The winning config. Default: tuned-PRESET.toml.")
     ] = None,
@@ -87,7 +61,7 @@ def tune_command(
         Path | None,
         typer.Option(metavar="FILE", help="The study, which a second call goes on with. Default: --out as .db."),
     ] = None,
-    json_file: JsonFile = None,
+    json_file: shared.JsonFile = None,
     *,
     options: FileOptions,
 ) -> None:
@@ -106,41 +80,43 @@ def tune_command(
     The same call again goes on where the last one ended: after Ctrl-C, after a kill, or with more --trials.
     """
     out = out or Path(f"tuned-{Path(algorithm).name.removesuffix('.toml')}.toml")
-    check_file_place(out, storage, json_file)
+    shared.check_file_place(out, storage, json_file)
     storage = storage or out.with_suffix(".db")
     places = [place.absolute() for place in (out, storage, json_file, Path(algorithm)) if place]
     if len(set(places)) < len(places):
         raise UserError("--algorithm, --out, --storage and --json name the same file", "give each a file of its own")
     if objective is not None:
-        Objective(objective)  # a misspelling is found before data is fetched
-    start = changed(config_of(algorithm, allow), seed, settings)
-    lists = objective is not None and Objective(objective).maximised
-    dimensions = parse_dimensions(search or [], start) or default_dimensions(start, lists=lists)
-    scheme = split_of(split_by, options, test_file)
-    import_optuna()  # if it is missing, that is said before data is fetched
+        experiments.Objective(objective)  # a misspelling is found before data is fetched
+    start = shared.changed(shared.config_of(algorithm, allow), seed, settings)
+    lists = objective is not None and experiments.Objective(objective).maximised
+    dimensions = experiments.parse_dimensions(search or [], start) or experiments.default_dimensions(start, lists=lists)
+    scheme = shared.split_of(split_by, options, test_file)
+    experiments.import_optuna()  # if it is missing, that is said before data is fetched
     watch = Stopwatch()
     seeds = [(start.seed if cut_seed is None else cut_seed) + more for more in range(cuts)]
-    sets = [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
+    sets = [shared.with_test(shared.load_with_bar(name, options), test_file, options) for name in dataset]
     if len({ratings.name for ratings in sets}) < len(sets):
         raise UserError("a data set is there twice", "name each data set once")
     if objective is None and all(ratings.likes_alone for ratings in sets):
         objective = LIST_OBJECTIVE
         say(f"note: there are no ratings, so settings are chosen by {objective}")
-        dimensions = dimensions if search else default_dimensions(start, lists=True)
-    all_cuts = [tuning_cut(ratings, fold, share, start.seed, one, scheme) for ratings in sets for one in seeds]
+        dimensions = dimensions if search else experiments.default_dimensions(start, lists=True)
+    all_cuts = [
+        experiments.tuning_cut(ratings, fold, share, start.seed, one, scheme) for ratings in sets for one in seeds
+    ]
     _note_other_start(start, dimensions)
-    kept: Trial | None = None
+    kept: experiments.Trial | None = None
     hint = f"the same command goes on with the study in {storage}"
     with stop_on_interrupt(hint) as stop, show_trials(algorithm, trials) as progress:
 
-        def tell(moment: Moment) -> None:
+        def tell(moment: experiments.Moment) -> None:
             nonlocal kept
             if moment.best is not None and moment.best != kept:  # a killed search leaves the best that it had
-                write_text(out, dumps(with_values(start, moment.best.settings)))
+                write_text(out, dumps(experiments.with_values(start, moment.best.settings)))
                 kept = moment.best
             progress(moment)
 
-        tuned = tune(
+        tuned = experiments.tune(
             all_cuts,
             start,
             dimensions,
@@ -165,7 +141,7 @@ def tune_command(
     _report(tuned, dimensions, out, storage)
 
 
-def _note_other_start(start: Config, dimensions: list[Dimension]) -> None:
+def _note_other_start(start: Config, dimensions: list[experiments.Dimension]) -> None:
     for dimension in dimensions:
         own = value_of(start, dimension.name)
         if (nearest := dimension.nearest(own)) != own:
@@ -173,7 +149,7 @@ def _note_other_start(start: Config, dimensions: list[Dimension]) -> None:
             say(f"note: {name}, which isn't searched; the first trial has {value_text(nearest)}")
 
 
-def _report(tuned: Tuned, dimensions: list[Dimension], out: Path, storage: Path) -> None:
+def _report(tuned: experiments.Tuned, dimensions: list[experiments.Dimension], out: Path, storage: Path) -> None:
     start, leaders = tuned.start, tuned.leaders(_SHOWN)
     title = f"{start.algorithm}: the best of {len(tuned.trials)} trials"
     headings = ["setting", "preset", *(f"trial {trial.number}" for trial in leaders), "importance"]
@@ -189,11 +165,13 @@ def _report(tuned: Tuned, dimensions: list[Dimension], out: Path, storage: Path)
         say(f"  {name} = {value_text(tuned.best.settings[name])}")
 
 
-def _rows(tuned: Tuned, dimensions: list[Dimension], leaders: list[Trial]) -> list[list[str]]:
+def _rows(
+    tuned: experiments.Tuned, dimensions: list[experiments.Dimension], leaders: list[experiments.Trial]
+) -> list[list[str]]:
     """A row per figure and setting, the most important first; a column for the preset and for each leader."""
     start, first = tuned.start, tuned.trials[0]
     is_preset = all(value == value_of(start, name) for name, value in first.settings.items())
-    columns = [first if is_preset else Trial(-1, {}), *leaders]
+    columns = [first if is_preset else experiments.Trial(-1, {}), *leaders]
     rows = [[f"{tuned.objective}, validation", *(_number(trial.value) for trial in columns), ""]]
     if len(tuned.best.by_dataset) > 1:
         rows += [

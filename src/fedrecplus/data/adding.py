@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.joining import join, one_set
-from fedrecplus.data.ratings import Catalogue, Ratings, narrowest
+from fedrecplus.data.ratings import Catalogue, Ratings
 from fedrecplus.errors import UserError
 
 
@@ -60,16 +60,9 @@ def rated_alone(ratings: Ratings) -> Ratings:
     """Without people who have no rating and, unless they are of a public list, items that have none."""
     people = np.flatnonzero(np.diff(ratings.indptr) > 0)
     items = np.arange(ratings.item_count) if ratings.listed else np.flatnonzero(ratings.item_counts() > 0)
-    place = np.zeros(ratings.item_count, dtype=np.int64)
-    place[items] = np.arange(len(items))
-    return replace(
-        ratings,
-        indptr=np.concatenate([[0], np.cumsum(np.diff(ratings.indptr)[people])]).astype(np.int64),
-        items=place[ratings.items].astype(narrowest(len(items))),
-        client_ids=ratings.client_ids[people],
-        item_ids=ratings.item_ids[items],
-        catalogue=_of_items(ratings.catalogue, items),
-    )
+    places = np.searchsorted(people, ratings.client_of_rating), np.searchsorted(items, ratings.items)
+    ids = {"client_ids": ratings.client_ids[people], "item_ids": ratings.item_ids[items]}
+    return ratings.renumbered(*places, **ids, catalogue=_of_items(ratings.catalogue, items))
 
 
 def _of_items(catalogue: Catalogue | None, items: NDArray[np.int64]) -> Catalogue | None:

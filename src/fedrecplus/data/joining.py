@@ -37,13 +37,9 @@ def join(training: Ratings, test: Ratings, *, strangers: bool = False) -> tuple[
         item_ids=items,
         catalogue=_grown(training.catalogue, len(items)),
     )
-    test_clients, test_items = client_of[test.client_of_rating], item_of[test.items]
-    order = np.lexsort((test_items, test_clients))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(test_clients, minlength=len(clients)))]).astype(np.int64)
-    known = {**test.said(order), "codes": _codes(training, test)[order]}
-    return grown, replace(
-        grown, name=test.name, indptr=indptr, items=test_items[order].astype(grown.items.dtype), **known
-    )
+    known = {**test.said(slice(None)), "codes": _codes(training, test)}
+    rows = replace(grown, name=test.name, **known)
+    return grown, rows.renumbered(client_of[test.client_of_rating], item_of[test.items])
 
 
 def concatenate(training: Ratings, test: Ratings) -> Ratings:

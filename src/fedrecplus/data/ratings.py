@@ -203,6 +203,15 @@ class Ratings:
         kept = np.concatenate([[0], np.cumsum(mask)])
         return replace(self, indptr=kept[self.indptr].astype(np.int64), items=self.items[mask], **self.said(mask))
 
+    def renumbered(self, clients: NDArray[Any], items: NDArray[Any], **known: Any) -> Ratings:
+        """The same ratings under other numbers, one of each for a rating; ``known`` is what else changes, as ids do."""
+        order = np.lexsort((items, clients))
+        moved = replace(self, items=items, **known)
+        counts = np.bincount(clients, minlength=len(moved.client_ids))
+        places = items[order].astype(narrowest(moved.item_count))
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return replace(moved, indptr=indptr, items=places, **moved.said(order))
+
     def said(self, places: NDArray[Any] | slice) -> dict[str, Any]:
         """What is known of some ratings beside who gave them to which item, in their order, for ``replace``."""
         arrays = {name: getattr(self, name) for name in ("codes", "timestamps", "folds", "order")}

@@ -115,25 +115,12 @@ class Summary:
         )
 
     @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Summary:
-        """What ``to_dict`` wrote."""
-
-        def means(names: Sequence[str], figures: Mapping[str, Any]) -> dict[str, FoldMean | None]:
-            return {name: FoldMean(**figures[name]) if figures.get(name) else None for name in names}
-
-        groups, ranking = content["groups"], content["ranking"]
-        test, list_test = content["against_baseline"], content["lists_against_baseline"]
-        return cls(
-            content["dataset"],
-            content["algorithm"],
-            means(FIGURES, content),
-            means(GROUPS, {name: group["rmse"] for name, group in groups.items()}),
-            means(RANKING, ranking),
-            means(LIST_GROUPS, {name: group["ndcg@10"] for name, group in ranking["groups"].items()}),
-            test and PairedTest(**test),
-            list_test and PairedTest(**list_test),
-            content["failure"],
-        )
+    def read(cls, content: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Summary:
+        """What ``to_dict`` wrote, of the rows that it is about: the means are theirs, the tests are read."""
+        dataset, algorithm = content["dataset"], content["algorithm"]
+        own = [row for row in rows if (row["dataset"], row["algorithm"]) == (dataset, algorithm)]
+        read = (content["against_baseline"], content["lists_against_baseline"])
+        return cls.of(dataset, algorithm, own, *(test and PairedTest(**test) for test in read))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -169,12 +156,13 @@ class Comparison:
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> list[Comparison]:
         """What ``to_json`` wrote, by data set."""
+        every = [*content["rows"], *content["trivial"]]
         return [
             cls(
                 name,
                 [row for row in content["rows"] if row["dataset"] == name],
                 [row for row in content["trivial"] if row["dataset"] == name],
-                [Summary.read(row) for row in content["summary"] if row["dataset"] == name],
+                [Summary.read(row, every) for row in content["summary"] if row["dataset"] == name],
                 [Published(**row) for row in content["published"] if row["dataset"] == name],
                 split,
             )

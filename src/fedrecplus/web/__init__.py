@@ -6,6 +6,7 @@ from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
     from fedrecplus.web.browser import LOOPBACK as LOOPBACK, is_everywhere as is_everywhere
+    from fedrecplus.web.device_page import serve_page as serve_page
     from fedrecplus.web.local_server import FolderPages as FolderPages, PageServer as PageServer
 
 lazily(__name__)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fedrecplus.errors import UserError
 from fedrecplus.web.browser import OWN_RESOURCES, SECURITY_HEADERS, media_type
@@ -49,8 +49,8 @@ class PageAnswer:
         return cls.of({"problem": problem, "remedy": remedy}, status)
 
 
-class Pages(Protocol):
-    """What a page can ask for. Whether it may ask is decided before."""
+class Pages:
+    """What a page can ask for; nothing, unless somebody offers it. Whether it may ask is decided before."""
 
     def shell(self, name: str) -> PageAnswer | None:
         """A file of the page itself, which anybody may have."""
@@ -63,7 +63,7 @@ class Pages(Protocol):
 
 
 @dataclass(frozen=True)
-class FolderPages:
+class FolderPages(Pages):
     """The files of a folder, and nothing else."""
 
     folder: Path
@@ -74,14 +74,6 @@ class FolderPages:
         if file.parent != self.folder or not file.is_file():
             return None
         return PageAnswer(HTTPStatus.OK, media_type(file.name), file.read_bytes())
-
-    def read(self, name: str) -> PageAnswer | None:
-        """Nothing."""
-        return None
-
-    def change(self, name: str, body: dict[str, Any]) -> PageAnswer | None:
-        """Nothing."""
-        return None
 
 
 class PageServer(ThreadingHTTPServer):

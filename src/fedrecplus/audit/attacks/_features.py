@@ -7,6 +7,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from fedrecplus.arrays import Array, Items
+from fedrecplus.audit.attacks import Transcript, silent
 from fedrecplus.audit.attacks._evidence import count_evidence, residual_evidence, scale_evidence
 from fedrecplus.audit.attacks._prior import against_group
 from fedrecplus.audit.attacks._reading import Reading, in_rows_of, of_model, reading
@@ -14,8 +15,6 @@ from fedrecplus.audit.attacks.crowd import co_occurrence, public_groups
 from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.attacks.u_step import UStep
-from fedrecplus.audit.guess import silent
-from fedrecplus.audit.transcript import Transcript
 
 _SHRINK = 3.0
 CROSSED = 24

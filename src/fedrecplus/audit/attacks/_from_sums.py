@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fedrecplus.arrays import Array, Items
+from fedrecplus.audit.attacks import Guess, Transcript
 from fedrecplus.audit.attacks._reading import Reading, together
 from fedrecplus.audit.attacks._solved import on_scale
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Sent, Transcript
+from fedrecplus.audit.transcript import Sent
 from fedrecplus.protocol import Sums, Upload
 
 _WHOLE, _MOSTLY = 0.05, 0.99

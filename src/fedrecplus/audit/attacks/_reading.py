@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items
 from fedrecplus.audit.attacks._solved import Shown, common_direction, memberships, on_scale, solve, used_rows
-from fedrecplus.audit.transcript import Sent, Transcript, hides_rows
+from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.errors import UserError
 from fedrecplus.parts import OfModel
 from fedrecplus.parts.model.mf import Mf
@@ -72,7 +72,7 @@ def stepping_model(transcript: Transcript) -> Mf:
 
 def rated_share(transcript: Transcript) -> float:
     """Rated rows per row of an upload, as far as the config tells."""
-    return 1.0 / (1.0 + transcript.config.pseudo_items.ratio) if hides_rows(transcript.config) else 1.0
+    return 1.0 / (1.0 + transcript.config.pseudo_items.ratio) if transcript.config.hides_rows else 1.0
 
 
 def in_rows_of(items: Items, others: Items, values: Array) -> Array:

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import _logistic
+from fedrecplus.audit.attacks import Transcript, _logistic
 from fedrecplus.audit.attacks._features import CROSSED, deviates, features_of
 from fedrecplus.audit.attacks._prior import against_group, prior
 from fedrecplus.audit.attacks._reading import Reading, rated_share
 from fedrecplus.audit.item_regression import KnownSets
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.errors import UserError
 from fedrecplus.settings import Annotated, Settings, number, text
 
@@ -83,8 +82,7 @@ class TaughtSettings(Settings):
     """Options of every attack that is taught on real people."""
 
     learner: Annotated[
-        Literal["logistic", "trees", "both"],
-        text("a logistic regression with products, boosted trees (scikit-learn), or the mean of their log odds"),
+        Literal["logistic", "trees"], text("a logistic regression with products, or boosted trees (scikit-learn)")
     ] = "logistic"
     teachers: Annotated[int, number(1, 10**4, "people at most whose rows teach: more take time, trees above all")] = 80
 
@@ -97,14 +95,11 @@ Learn = Callable[
 
 
 def teach(known: People, truth: Truth, asked: People, learner: str = "logistic") -> list[Array]:
-    """Log odds of the asked clients' rows, from the known clients' rows and what is true of them."""
-    learners = {"logistic": (_by_logistic,), "trees": (_by_trees,), "both": (_by_logistic, _by_trees)}[learner]
-    found = [_in_turns(known, truth, asked, learn) for learn in learners]
-    return [np.asarray(np.mean(said, axis=0)) for said in zip(*found, strict=True)]
+    """Log odds of the asked clients' rows, from the known clients' rows and what is true of them.
 
-
-def _in_turns(known: People, truth: Truth, asked: People, learn: Learn) -> list[Array]:
-    """What is learned says how likely rows are to be rated at all, which is learned from again."""
+    What is learned says how likely rows are to be rated at all, which is learned from again.
+    """
+    learn: Learn = {"logistic": _by_logistic, "trees": _by_trees}[learner]
     chances, asked_chances = known.start(), asked.start()
     before, asked_before = ([one.before for one in people.rows] for people in (known, asked))
     scores: list[Array] = []

@@ -9,11 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._reading import in_rows_of, readings
 from fedrecplus.audit.attacks._solved import on_scale
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
 _ABSENT = 20.0

@@ -14,13 +14,11 @@ import numpy as np
 from scipy.special import expit
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack, shadow
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, shadow
 from fedrecplus.audit.attacks._maximum_entropy import Cells, Totals, log_odds
 from fedrecplus.audit.attacks._prior import against_group, prior, rated_of_uploaded, standard
 from fedrecplus.audit.attacks._reading import in_rows_of, rated_share, together
-from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.item_regression import ItemRegression
-from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Annotated, Settings as _Settings, number, text
 
@@ -55,7 +53,7 @@ class Constraints(Attack[Settings]):
 
     def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
         """Of the upload that was noted of everybody: log odds of each row, given all that is known."""
-        if not hides_rows(transcript.config) or client not in transcript.crowd:
+        if not transcript.config.hides_rows or client not in transcript.crowd:
             return ()
         key = ("constraints", transcript.assumed, self.settings.evidence, self.settings.turns)
         cells, odds = transcript.once(key, lambda: _solved(transcript, self.settings))

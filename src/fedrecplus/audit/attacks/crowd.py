@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from fedrecplus.arrays import Array, Items
-from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.guess import Guess, silent
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.audit.item_regression import KnownSets
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
 _RIDGE = 1.0

@@ -12,11 +12,9 @@ import numpy as np
 import scipy.linalg
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.audit.attacks._from_sums import read_single, rows_in_question
 from fedrecplus.audit.attacks._presence import Presence
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
 _RIDGE = 1e-3

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.transcript import Transcript
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.settings import Settings
 
 

@@ -12,14 +12,13 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._evidence import evidence
 from fedrecplus.audit.attacks._reading import Reading, of_model, readings, stepping_model
 from fedrecplus.audit.attacks._unrolled import Known, improve
 from fedrecplus.audit.attacks.u_step import all_uploads
-from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import trained_rows
-from fedrecplus.audit.transcript import Sent, Transcript
+from fedrecplus.audit.transcript import Sent
 from fedrecplus.settings import Settings
 
 _STEPS = 25

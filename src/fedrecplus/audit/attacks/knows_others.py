@@ -11,12 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._from_sums import read_single
 from fedrecplus.audit.attacks._reading import in_rows_of
 from fedrecplus.audit.attacks._taught import People, RowsOfClient, TaughtSettings, rows_of, teach
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Others, Transcript, hides_rows
+from fedrecplus.audit.transcript import Others
 from fedrecplus.protocol import Sums
 
 _ROUNDS = 8
@@ -37,7 +36,7 @@ class KnowsOthers(Attack[TaughtSettings]):
         if others is None:
             return ()
         singled = _singled_out(transcript, client, others)
-        if not hides_rows(transcript.config) or not transcript.uploads(client):
+        if not transcript.config.hides_rows or not transcript.uploads(client):
             return singled
         key = ("known others", transcript.assumed, self.settings.learner, self.settings.teachers)
         found = transcript.once(key, lambda: _taught(transcript, others, self.settings))

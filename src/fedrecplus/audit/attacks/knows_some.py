@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.audit.attacks._presence import moving, raters_of, unexplained
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts.model.ials import Ials
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 

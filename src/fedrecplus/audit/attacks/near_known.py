@@ -12,10 +12,8 @@ import functools
 import numpy as np
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.audit.attacks.knows_some import Settings, rows_of
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts.model.sequence import Sequence
 
 _NEAR = 0.3

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._reading import Reading, rated_share, readings
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.parts import similarity_matrix
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Settings
@@ -116,7 +114,7 @@ Explain = Callable[[Array, Array, Array], tuple[Array, Array]]
 def _copying(transcript: Transcript, client: int, reading: Reading) -> Explain | None:
     """How the scheme's virtual ratings are copied: from the nearest rated row, from one drawn by weight, or not."""
     rule, copied = transcript.config.virtual_ratings, transcript.assumed.virtual_ratings.copied
-    if not hides_rows(transcript.config) or copied == "no":
+    if not transcript.config.hides_rows or copied == "no":
         return None
     message = _when_drawn(transcript, client, reading, anew=rule.settings.refresh)
     if copied == "drawn":

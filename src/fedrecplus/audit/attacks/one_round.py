@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._evidence import evidence
 from fedrecplus.audit.attacks._reading import readings
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack, _logistic
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, _logistic
 from fedrecplus.audit.attacks._features import CROSSED, features_of
 from fedrecplus.audit.attacks._prior import prior
 from fedrecplus.audit.attacks._reading import rated_share
 from fedrecplus.audit.attacks._solved import on_scale
-from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
-from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.settings import Settings
 
 _SHADOWS = 80
@@ -32,7 +30,7 @@ class Shadow(Attack[Settings]):
 
     def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
         """Of the client's last whole upload: the classifier's log odds that a row is rated."""
-        if not hides_rows(transcript.config) or not transcript.uploads(client):
+        if not transcript.config.hides_rows or not transcript.uploads(client):
             return ()
         scores = transcript.once(("shadow", transcript.assumed), lambda: _train(transcript))
         last, _ = features_of(transcript, client)

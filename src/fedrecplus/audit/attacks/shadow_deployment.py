@@ -7,10 +7,9 @@ rated rows from their pseudo rows, and which items go together in their ratings.
 from __future__ import annotations
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._taught import People, TaughtSettings, rows_of, teach
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import SecondData, Transcript, hides_rows
+from fedrecplus.audit.transcript import SecondData
 
 
 class ShadowDeployment(Attack[TaughtSettings]):
@@ -22,7 +21,7 @@ class ShadowDeployment(Attack[TaughtSettings]):
     def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
         """Of the client's last upload: the classifier's log odds that a row is rated."""
         second = transcript.knowledge.second
-        if second is None or not hides_rows(transcript.config) or not transcript.uploads(client):
+        if second is None or not transcript.config.hides_rows or not transcript.uploads(client):
             return ()
         key = ("shadow deployment", transcript.assumed, self.settings.learner, self.settings.teachers)
         scores = transcript.once(key, lambda: _taught(transcript, second, self.settings))

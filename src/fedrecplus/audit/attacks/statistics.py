@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._from_sums import rows_in_question
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.attacks.constraints import item_sums
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
 _EXACT = 0.25

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array, Items
-from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.transcript import Transcript
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.settings import Settings
 
 _RIDGE = 1e-3

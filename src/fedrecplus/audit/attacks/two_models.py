@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.audit.attacks._prior import prior
 from fedrecplus.audit.attacks._reading import rated_share
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
 _LEAST, _MOST = 0.02, 0.995

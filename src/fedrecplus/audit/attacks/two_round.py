@@ -12,11 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._evidence import evidence
 from fedrecplus.audit.attacks._reading import Reading, in_rows_of, of_model, reading, stepping_model, together
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Sent, Transcript
+from fedrecplus.audit.transcript import Sent
 from fedrecplus.settings import Settings
 
 _CHANGED = 4.0

@@ -7,11 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 from fedrecplus.arrays import Array, Items
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript
 from fedrecplus.audit.attacks._reading import Reading, of_model, readings, stepping_model, together
 from fedrecplus.audit.attacks._solved import nearest_solution
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Settings
 
 _RIDGE = 1e-3

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array
-from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.audit.attacks._rank_one import unmixed
-from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.model.ials import Ials
 from fedrecplus.settings import Annotated, Settings as _Settings, number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.data.files.further import catalogue_of
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.tables import Table, as_ids, different_ids
-from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import DataWarning, UserError
 
 
@@ -27,17 +26,9 @@ def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ra
     place_of = np.array([places.get(name, -1) for name in known.tolist()], dtype=np.int64)
     kept = place_of[ratings.items] >= 0
     _say_what_is_left_out(table, ratings, kept)
-    ratings = ratings.where(kept)
-    clients, listed_items = ratings.client_of_rating, place_of[ratings.items]
-    order = np.lexsort((listed_items, clients))
-    return replace(
-        ratings,
-        items=listed_items[order].astype(narrowest(len(item_ids))),
-        **ratings.said(order),
-        item_ids=item_ids,
-        catalogue=catalogue_of(table, item_ids, options),
-        listed=True,
-    )
+    ratings, catalogue = ratings.where(kept), catalogue_of(table, item_ids, options)
+    known = {"item_ids": item_ids, "catalogue": catalogue, "listed": True}
+    return ratings.renumbered(ratings.client_of_rating, place_of[ratings.items], **known)
 
 
 def _say_what_is_left_out(table: Table, ratings: Ratings, kept: NDArray[np.bool_]) -> None:

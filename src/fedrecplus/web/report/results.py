@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fedrecplus import experiments
 from fedrecplus.config import dumps, from_tables
-from fedrecplus.experiments import (
-    LIST_NAMES,
-    Comparison,
-    Table,
-    comparison_notes,
-    details_tables,
-    errors_table,
-    published_table,
-)
 from fedrecplus.web.report.elements import (
     NAMES,
     PAPER_PRESET,
@@ -44,32 +36,34 @@ def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
         )
     ]
     for content in comparisons:
-        for comparison in Comparison.read(content):
+        for comparison in experiments.Comparison.read(content):
             parts += _measured(comparison)
     return Section("results", "Results", parts)
 
 
-def breakdown(tables: Sequence[Table]) -> str:
+def breakdown(tables: Sequence[experiments.Table]) -> str:
     """Tables that a reader may open."""
     return details("ranking measures, and figures by group", *(table(*each) for each in tables))
 
 
-def _measured(comparison: Comparison) -> list[str]:
+def _measured(comparison: experiments.Comparison) -> list[str]:
     named = {f"config of {row['algorithm']}": row["config"] for row in comparison.rows}
     configs = {name: dumps(from_tables(config, source=name)) for name, config in named.items()}
-    others = details("what others report", table(*published_table(comparison))) if comparison.published else ""
+    others = (
+        details("what others report", table(*experiments.published_table(comparison))) if comparison.published else ""
+    )
     return [
         f"<h3>{text(comparison.title)}</h3>",
-        table(*errors_table(comparison)),
+        table(*experiments.errors_table(comparison)),
         others,
-        breakdown(details_tables(comparison)),
-        bullets([*(f"{note}." for note in comparison_notes(comparison)), *_not_the_paper_s(comparison)]),
+        breakdown(experiments.details_tables(comparison)),
+        bullets([*(f"{note}." for note in experiments.comparison_notes(comparison)), *_not_the_paper_s(comparison)]),
         *_plots(comparison),
         made_of_runs([*comparison.rows, *comparison.trivial], configs),
     ]
 
 
-def _not_the_paper_s(comparison: Comparison) -> list[str]:
+def _not_the_paper_s(comparison: experiments.Comparison) -> list[str]:
     """What a preset of ours is not."""
     errors = {one.algorithm: error.mean for one in comparison.summaries if (error := one.figures["rmse"])}
     if _OURS not in errors:
@@ -81,11 +75,11 @@ def _not_the_paper_s(comparison: Comparison) -> list[str]:
     ]
 
 
-def _plots(comparison: Comparison) -> list[str]:
+def _plots(comparison: experiments.Comparison) -> list[str]:
     about = f"on {comparison.title}, mean ± sd over folds"
     errors = {one.algorithm: error for one in comparison.summaries if (error := one.figures["rmse"])}
     lists = {
-        LIST_NAMES.get(one.algorithm, one.algorithm): ndcg
+        experiments.LIST_NAMES.get(one.algorithm, one.algorithm): ndcg
         for one in comparison.summaries
         if (ndcg := one.ranking["ndcg@10"])
     }

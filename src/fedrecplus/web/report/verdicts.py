@@ -24,7 +24,7 @@ _WORDS = {
 
 def verdicts_section(inputs: Sequence[Found]) -> Section | None:
     """A sentence per claim; None where nothing of the paper's was run."""
-    lines = [line for each in inputs for line in _SAYS.get(each.kind, _nothing)(each.content)]
+    lines = [line for each in inputs if each.kind in _SAYS for line in _SAYS[each.kind](each.content)]
     if not lines:
         return None
     apart = (
@@ -87,10 +87,6 @@ def _theory(content: dict[str, Any]) -> list[str]:
     slope = f" With the corollary's steps the gradient falls as T^{rate['slope']:.2f}; it has −0.50." if rate else ""
     weights = f" {weights_in_words(content)}" if content["algorithm"] == PAPER_PRESET else ""
     return [f"{content['algorithm']} on {content['dataset']}. The theorem {applies}.{slope}{weights}"]
-
-
-def _nothing(_: dict[str, Any]) -> list[str]:
-    return []
 
 
 _SAYS: dict[str, Callable[[dict[str, Any]], list[str]]] = {

@@ -1,9 +1,13 @@
-"""What the device's page asks for, and what it is answered: files of the page, the model, and the store."""
+"""The person's page over their device's own store, on 127.0.0.1, at a link that nobody else on the machine learns."""
 
 from __future__ import annotations
 
+import html
 import math
+import secrets
+import signal
 import threading
+import webbrowser
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -13,11 +17,16 @@ from typing import Any
 from fedrecplus.deploy.device import Store, chosen_table, is_paused, mark_item, marks_of, pause, used_model
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_private
 from fedrecplus.training import SharedModel
 from fedrecplus.web.browser import media_type
-from fedrecplus.web.local_server import PageAnswer
+from fedrecplus.web.local_server import PageAnswer, Pages, PageServer
 from fedrecplus.web.page.build import computable, files_of_model, page_files
 
+LINK = "page.html"
+"""a file that only its owner may read and that leads to the page: a browser's command line everybody can read"""
+_LEADING = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={}">\n'
+_TOKEN_BYTES = 32
 _OF_MODEL = ("model.json", "model.bin", "items.json", "leaves.json", "leaves.bin")
 _LINES = 200
 """messages that the page lists; totals are of all"""
@@ -28,7 +37,7 @@ _MARKED = (b"<html ", b"<html data-device ")
 
 
 @dataclass
-class DevicePages:
+class DevicePages(Pages):
     """Everything that the page can ask for. Whether it may ask is decided before."""
 
     home: NodeHome
@@ -130,3 +139,27 @@ def _sent(store: Store) -> dict[str, Any]:
         "bytes": sum(line["bytes"] for line in lines),
         "sent": [{name: line[name] for name in named} for line in reversed(lines[-_LINES:])],
     }
+
+
+def serve_page(
+    home: NodeHome, person: int, *, port: int, run: Path | None, show: bool, say: Callable[[str], None]
+) -> None:
+    """Serve until Ctrl-C, a termination signal, or until everything was deleted on the page."""
+    token, pages = secrets.token_urlsafe(_TOKEN_BYTES), DevicePages(home, person, run)
+    server = PageServer(pages, token, port)
+    pages.forgotten = lambda: threading.Timer(0.5, server.shutdown).start()
+    link, file = f"{server.address}#token={token}", home.path / LINK
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        write_private(file, _LEADING.format(html.escape(link, quote=True)).encode())
+        say(f"{link} (Ctrl-C ends it; who has the link has your ratings)")
+        if show:
+            webbrowser.open(file.absolute().as_uri())
+        server.serve_forever()
+        say(f"everything in {home.path} is deleted")
+    except KeyboardInterrupt:
+        say("the page is closed")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        file.unlink(missing_ok=True)
+        server.server_close()
