@@ -14,73 +14,47 @@ from typing import TYPE_CHECKING
 from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
-    from fedrecplus.audit import AuditResult, run_audit
-    from fedrecplus.config import Config, assign, load_config, preset, with_budget, with_channel
-    from fedrecplus.config.change import (
-        change,  # these are modules or folders, too: mypy takes them for what they aren't
+    from fedrecplus.audit import AuditResult as AuditResult, run_audit as run_audit
+    from fedrecplus.config import (
+        Config as Config,
+        assign as assign,
+        load_config as load_config,
+        preset as preset,
+        with_budget as with_budget,
+        with_channel as with_channel,
     )
-    from fedrecplus.config.toml import presets
-    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, from_frame, split, validation_cut
-    from fedrecplus.data.describe import describe
-    from fedrecplus.data.load import load
-    from fedrecplus.data.shards import open_shards
-    from fedrecplus.errors import NotFittedError, UserError
-    from fedrecplus.experiments import Comparison, compare, cross_validate
+    from fedrecplus.config.change import change as change  # a module there, too, which mypy would take it for
+    from fedrecplus.config.toml import presets as presets
+    from fedrecplus.data import (
+        FileOptions as FileOptions,
+        Ratings as Ratings,
+        Scale as Scale,
+        Split as Split,
+        folds as folds,
+        from_frame as from_frame,
+        split as split,
+        validation_cut as validation_cut,
+    )
+    from fedrecplus.data.describe import describe as describe
+    from fedrecplus.data.load import load as load
+    from fedrecplus.data.shards import open_shards as open_shards
+    from fedrecplus.errors import NotFittedError as NotFittedError, UserError as UserError
+    from fedrecplus.experiments import Comparison as Comparison, compare as compare, cross_validate as cross_validate
     from fedrecplus.training import (
-        Callback,
-        EarlyStopping,
-        Evaluation,
-        FedRec,
-        MLflow,
-        ProgressBar,
-        Recommender,
-        Run,
-        TensorBoard,
-        WandB,
-        evaluate,
-        train,
+        Callback as Callback,
+        EarlyStopping as EarlyStopping,
+        Evaluation as Evaluation,
+        FedRec as FedRec,
+        MLflow as MLflow,
+        ProgressBar as ProgressBar,
+        Recommender as Recommender,
+        Run as Run,
+        TensorBoard as TensorBoard,
+        WandB as WandB,
+        evaluate as evaluate,
+        train as train,
     )
 
 __version__ = "0.2.0"
-__all__ = [
-    "AuditResult",
-    "Callback",
-    "Comparison",
-    "Config",
-    "EarlyStopping",
-    "Evaluation",
-    "FedRec",
-    "FileOptions",
-    "MLflow",
-    "NotFittedError",
-    "ProgressBar",
-    "Ratings",
-    "Recommender",
-    "Run",
-    "Scale",
-    "Split",
-    "TensorBoard",
-    "UserError",
-    "WandB",
-    "assign",
-    "change",
-    "compare",
-    "cross_validate",
-    "describe",
-    "evaluate",
-    "folds",
-    "from_frame",
-    "load",
-    "load_config",
-    "open_shards",
-    "preset",
-    "presets",
-    "run_audit",
-    "split",
-    "train",
-    "validation_cut",
-    "with_budget",
-    "with_channel",
-]
 
 lazily(__name__)

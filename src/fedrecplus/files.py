@@ -58,18 +58,10 @@ def write_private(path: Path, content: bytes) -> None:
 
     Windows has no such modes: there it is as private as the folder that it lies in.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with beside(path) as temporary:
         temporary.unlink(missing_ok=True)
         with open_private(temporary) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise UserError(f"{path}: {error.strerror or error}", _REMEDY) from None
 
 
 def open_private(path: Path) -> BinaryIO:
@@ -98,10 +90,15 @@ def read_text(path: Path, remedy: str) -> str:
         raise UserError(f"{path} can't be read: {error.strerror}", remedy) from None
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """A file, whole or not at all."""
+    with beside(path) as temporary:
+        temporary.write_bytes(content)
+
+
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all."""
-    with beside(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, content: Any) -> None:

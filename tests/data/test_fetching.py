@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from local_grouplens import GroupLens, small_set
 
-from fedrecplus.data import Ratings, load, progress_bar
+from fedrecplus.cli.display import show_loading
+from fedrecplus.data import Ratings, load
 from fedrecplus.data.movielens import fetch
 from fedrecplus.data.movielens.fetch import cache_folder, cached_path
 from fedrecplus.errors import UserError
@@ -53,12 +54,17 @@ def test_a_set_is_fetched_once_and_then_kept(grouplens: GroupLens, layout: str) 
     assert kept() == [f"{NAME}.npz"]
 
 
-def test_the_bar_is_shown_and_taken_away(grouplens: GroupLens, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bar_is_shown_where_there_is_something_to_wait_for(
+    grouplens: GroupLens, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # so that rich takes it for a terminal
     grouplens.publish(NAME, small_set())
-    with progress_bar() as progress:
+    with show_loading() as progress:
         load(NAME, progress=progress)
-    assert capsys.readouterr().out == ""
-    with progress_bar() as progress:
+    shown = capsys.readouterr()
+    assert f"{NAME}.zip" in shown.err
+    assert shown.out == ""
+    with show_loading() as progress:
         load(NAME, progress=progress)
     assert capsys.readouterr().err == "", "nothing to wait for, nothing to show"
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fedrecplus.cli import options as shared
-from fedrecplus.cli.display import say, show_list, show_table
-from fedrecplus.data import FileOptions, describe, load, progress_bar
+from fedrecplus.cli.display import say, show_list, show_loading, show_table
+from fedrecplus.data import FileOptions, describe, load
 from fedrecplus.data.movielens import KNOWN, cached_path
 from fedrecplus.data.shards import shard_ratings, shard_synthetic
 from fedrecplus.data.synthetic import SYNTHETIC, SyntheticOptions
@@ -86,8 +84,7 @@ def shard(
     """
     name, _, settings = data.partition(":")
     shard_options: dict[str, Any] = {"folds": folds, "seed": seed or 0, "overwrite": overwrite}
-    with contextlib.ExitStack() as stack:
-        progress = stack.enter_context(progress_bar()) if sys.stderr.isatty() else None
+    with show_loading() as progress:
         if name == SYNTHETIC and split_by is None:
             folder = shard_synthetic(SyntheticOptions.parse(settings), out, shards, **shard_options, progress=progress)
         else:

@@ -150,18 +150,18 @@ class _Bars:
         self.tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> _Bars:
-        if self.terminal:
-            self.bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.terminal:  # elsewhere, stopping would print an empty line
+        if self.bars.live.is_started:  # else stopping would print an empty line
             self.bars.stop()
 
     def update(self, name: str, total: int, done: int, note: str | None = None) -> None:
-        """Move a bar, which appears at its first call."""
+        """Move a bar, which appears at its first call; a total of 0 is not known."""
+        if self.terminal:
+            self.bars.start()
         if name not in self.tasks:
-            self.tasks[name] = self.bars.add_task(name, total=total, note="")
+            self.tasks[name] = self.bars.add_task(name, total=total or None, note="")
         self.bars.update(self.tasks[name], completed=done)
         if note is not None:
             self.bars.update(self.tasks[name], note=note)
@@ -191,6 +191,13 @@ def _note(step: Step) -> str | None:
         slow = [f"{name} slow: {step.seconds[name]:.1f} s" for name in slow_workers(step.seconds)]
         facts += [f"{len(step.seconds)} workers, {max(step.seconds.values()):.1f} s", *slow]
     return ", ".join(facts) or None
+
+
+@contextlib.contextmanager
+def show_loading() -> Iterator[Callable[[str, int, int], None]]:
+    """Progress of what is fetched or made, where that takes its time and somebody looks on."""
+    with _Bars() as bars:
+        yield lambda what, done, total: bars.update(what, total, done)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.declaring import JsonFile as JsonFile, check_file_place as check_file_place, takes
-from fedrecplus.cli.display import tell
+from fedrecplus.cli.display import show_loading, tell
 from fedrecplus.config import (
     Budget,
     Config,
@@ -25,7 +24,7 @@ from fedrecplus.config import (
     with_budget,
     with_channel,
 )
-from fedrecplus.data import FileOptions, Ratings, Split, concatenate, load, progress_bar
+from fedrecplus.data import FileOptions, Ratings, Split, concatenate, load
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import write_json_to, write_text
 
@@ -211,12 +210,9 @@ reads_own_files = takes(options=own_file)
 
 
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
-    """Load ratings, with a bar where that takes its time and somebody looks on."""
-    if not sys.stderr.isatty():
-        ratings = load(dataset, options=options)
-    else:
-        with progress_bar() as progress:
-            ratings = load(dataset, options=options, progress=progress)
+    """Load ratings, and show how far that is."""
+    with show_loading() as progress:
+        ratings = load(dataset, options=options, progress=progress)
     if ratings.likes_alone:
         what = "no ratings" if not ratings.rated else "only ratings that are all the same"
         tell(f"note: {ratings.name} has {what}, which say who chose what: lists can be judged, errors can't")

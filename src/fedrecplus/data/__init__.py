@@ -2,24 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from fedrecplus.data.describe import describe
-from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.joining import check_rated, concatenate, join
-from fedrecplus.data.load import RatingsLike, from_frame, load
-from fedrecplus.data.progress import Progress, progress_bar
+from fedrecplus.data.describe import describe as describe
+from fedrecplus.data.files.options import FileOptions as FileOptions
+from fedrecplus.data.joining import check_rated as check_rated, concatenate as concatenate, join as join
+from fedrecplus.data.load import RatingsLike as RatingsLike, from_frame as from_frame, load as load
 from fedrecplus.data.ratings import (
-    Catalogue,
-    Ratings,
-    damped_means,
-    narrowest,
+    Catalogue as Catalogue,
+    Progress as Progress,
+    Ratings as Ratings,
+    damped_means as damped_means,
+    narrowest as narrowest,
 )
 from fedrecplus.data.scale import (
-    LIKES,
-    STANDARD_HIGH,
-    STANDARD_LOW,
-    Scale,
+    LIKES as LIKES,
+    STANDARD_HIGH as STANDARD_HIGH,
+    STANDARD_LOW as STANDARD_LOW,
+    Scale as Scale,
 )
-from fedrecplus.data.splits import Split, folds, split, validation_cut
+from fedrecplus.data.splits import Split as Split, folds as folds, split as split, validation_cut as validation_cut
 from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:  # waits for polars
@@ -31,30 +31,5 @@ if TYPE_CHECKING:  # waits for polars
         is_frame as is_frame,
         tabular as tabular,
     )
-
-__all__ = [
-    "LIKES",
-    "STANDARD_HIGH",
-    "STANDARD_LOW",
-    "Catalogue",
-    "FileOptions",
-    "Progress",
-    "Ratings",
-    "RatingsLike",
-    "Scale",
-    "Split",
-    "check_rated",
-    "concatenate",
-    "damped_means",
-    "describe",
-    "folds",
-    "from_frame",
-    "join",
-    "load",
-    "narrowest",
-    "progress_bar",
-    "split",
-    "validation_cut",
-]
 
 lazily(__name__)

@@ -8,8 +8,7 @@ from typing import Any
 
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.movielens.sets import KNOWN
-from fedrecplus.data.progress import Progress
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.ratings import Progress, Ratings
 from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder
 from fedrecplus.data.synthetic.truth import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import UserError, unknown_name

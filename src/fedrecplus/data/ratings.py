@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW, Scale
 from fedrecplus.markdown import html_table
 
+Progress = Callable[[str, int, int], None]
+"""called with what is being fetched or made, how much of it is there, and how much there will be (0: unknown)"""
 _ERAS = 6
 _YEAR_WEIGHT = 0.7
 _YEAR = re.compile(r"\s*\((\d{4})\s*[-–]?\s*(?:\d{4})?\s*\)\s*(?:\(V\))?\s*$")  # (V): straight to video

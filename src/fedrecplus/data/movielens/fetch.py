@@ -21,8 +21,7 @@ import platformdirs
 from filelock import FileLock
 
 from fedrecplus.data.movielens.sets import RECBOLE, KnownSet
-from fedrecplus.data.progress import Progress
-from fedrecplus.data.ratings import Catalogue, Ratings
+from fedrecplus.data.ratings import Catalogue, Progress, Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.progress import Progress
-from fedrecplus.data.ratings import NEVER_TESTED, Ratings
+from fedrecplus.data.ratings import NEVER_TESTED, Progress, Ratings
 from fedrecplus.data.shards.manifest import ITEMS, MANIFEST, Shard, ShardFolder, digest_of
 from fedrecplus.data.splits import Split, each_by_itself
 from fedrecplus.data.synthetic.truth import SyntheticOptions

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus import randomness
-from fedrecplus.data.progress import Progress
-from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.data.ratings import Progress, Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.data.synthetic.truth import LatentTruth, SyntheticOptions
 from fedrecplus.randomness import keys, normal, subkey

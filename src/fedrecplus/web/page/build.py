@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.errors import UserError
-from fedrecplus.files import beside, check_writable
+from fedrecplus.files import check_writable, write_bytes
 from fedrecplus.parts.model.ials import Ials
 from fedrecplus.parts.model.joint import Joint
 from fedrecplus.settings import constants_of
@@ -57,8 +57,7 @@ def build_site(run: Path, out: Path, bits: int = 8, allow: Collection[str] = (),
     check_writable(out)
     contents = site_files(model, provenance(facts), bits, others)
     for name, content in contents.items():
-        with beside(out / name) as temporary:
-            temporary.write_bytes(content)
+        write_bytes(out / name, content)
     sizes = {name: len(content) for name, content in contents.items()}
     compressed = sum(len(gzip.compress(content, 9, mtime=0)) for content in contents.values())
     precision = json.loads(contents["model.json"])["precision"]

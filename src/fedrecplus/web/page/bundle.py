@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fedrecplus.errors import UserError
-from fedrecplus.files import beside, check_writable
+from fedrecplus.files import check_writable, write_bytes
 from fedrecplus.web.page.build import OFFLINE, built_files
 
 SUMS = "SHA256SUMS"
@@ -37,8 +37,7 @@ def write_bundle(folder: Path, server: str = "") -> str:
     contents = bundle_files(server)
     check_writable(folder)
     for name, content in contents.items():
-        with beside(folder / name) as temporary:
-            temporary.write_bytes(content)
+        write_bytes(folder / name, content)
     return hashlib.sha256(contents[SUMS]).hexdigest()
 
 
