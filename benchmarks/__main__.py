@@ -16,7 +16,6 @@ from benchmarks import (
     cluster,
     compilation,
     engines,
-    hybrid_filling,
     kernels,
     latency,
     lists,
@@ -31,7 +30,7 @@ from fedrecplus.workers import core_count
 MEASURES = {
     "engines": engines.measure,
     "surprise": surprise_svd.measure,
-    "hybrid-filling": hybrid_filling.measure,
+    "hybrid-filling": engines.client_rounds,
     "kernels": kernels.measure,
     "compilation": compilation.measure,
     "cluster": cluster.measure,

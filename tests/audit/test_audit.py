@@ -16,8 +16,9 @@ from fedrecplus.audit.tables import (
     summary,
     table_line,
     to_markdown,
+    verdict_sentence,
+    who_reads_what,
 )
-from fedrecplus.audit.verdict import verdict_sentence, who_reads_what
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedrecplus.audit.second_data import joined as joined
     from fedrecplus.audit.tables import (
         AUDIT_HEADINGS as AUDIT_HEADINGS,
+        VERDICT_HEADINGS as VERDICT_HEADINGS,
         Row as Row,
         applies as applies,
         case_name as case_name,
@@ -36,12 +37,9 @@ if TYPE_CHECKING:
         strongest as strongest,
         summary as summary,
         table_line as table_line,
-    )
-    from fedrecplus.audit.transcript import assumptions as assumptions
-    from fedrecplus.audit.verdict import (
-        VERDICT_HEADINGS as VERDICT_HEADINGS,
         verdict_sentence as verdict_sentence,
         who_reads_what as who_reads_what,
     )
+    from fedrecplus.audit.transcript import assumptions as assumptions
 
 lazily(__name__)

@@ -12,6 +12,7 @@ from fedrecplus.cli import device_status
 from fedrecplus.cli.declaring import JsonFile, check_file_place, takes
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, ModelOf, PersonName, home_of, person_of, somebody
 from fedrecplus.cli.display import say
+from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.cli.lists import as_rows, list_options, show_top_list
 from fedrecplus.data import Scale
 from fedrecplus.deploy import device as devices
@@ -148,7 +149,8 @@ def page_command(
     device = home_of(home)
     with Store.open(device.store) as store:
         number = person_of(store, person)
-    serve_page(device, number, port=port, run=model, show=show, say=say)
+    with terminated_like_interrupted():
+        serve_page(device, number, port=port, run=model, show=show, say=say)
 
 
 @device_app.command("forget")

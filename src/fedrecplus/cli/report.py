@@ -46,22 +46,17 @@ def report_command(
     The page is one file that needs no network. The privacy–accuracy frontier joins
     comparisons with audits of the same algorithm, channel, rows and budget.
     """
-    from fedrecplus.web.report import (
-        gather,
-        page,  # here: it brings what most commands don't need
-        renewed,
-        to_markdown,
-    )
+    from fedrecplus.web import report  # here: it brings what most commands don't need
 
     check_file_place(out, markdown_file)
-    inputs = gather(paths)
-    write_text(out, page(inputs, title, command_line(sys.argv)))
+    inputs = report.gather(paths)
+    write_text(out, report.page(inputs, title, command_line(sys.argv)))
     if markdown_file is not None:
         contents = ([each.content for each in inputs if each.kind == kind] for kind in ("comparison", "audit", "run"))
-        write_text(markdown_file, to_markdown(*contents))
+        write_text(markdown_file, report.to_markdown(*contents))
     for document in into or []:
         text = read_text(document, "give a Markdown file with marks, such as docs/paper.md")
-        write_text(document, renewed(text, inputs))
+        write_text(document, report.renewed(text, inputs))
     kinds = sorted({each.kind for each in inputs})
     counted = f"{len(inputs)} of {', '.join(kinds)}" if len(inputs) > 1 else kinds[0]
     say(f"{out}: {counted}, {out.stat().st_size / 1e6:.1f} MB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fedrecplus.cli.display import say
+from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.cli.options import Allow
 from fedrecplus.errors import UserError
 from fedrecplus.web import LOOPBACK, is_everywhere
@@ -58,26 +60,20 @@ def serve_command(
         raise UserError(f"serving needs {', '.join(missing)}", "pip install 'fedrecplus[serve]'")
     if is_everywhere(host) and not name:
         raise UserError(f"on {host} the service needs a name that requests are for", "give --name films.example.org")
-    from fedrecplus.web.service import (
-        ModelSource,
-        ServiceOptions,  # here: they bring what most commands don't need
-        listen,
-        log_to_stderr,
-        run_server,
-        server_of,
-    )
+    from fedrecplus.web import service  # here: it brings what most commands don't need
 
     limits = replace(_DEFAULT, body=largest_body, rate=rate, burst=max(2 * rate, 1.0))
     names = [*LOOPBACK, *(() if is_everywhere(host) else (host,)), *(name or ())]
-    options = ServiceOptions(names, allow_origin or (), limits, poll)
-    source = ModelSource(place, allow or ())
-    opened = listen(host, port)
-    log_to_stderr()
+    options = service.ServiceOptions(names, allow_origin or (), limits, poll)
+    source = service.ModelSource(place, allow or ())
+    opened = service.listen(host, port)
+    service.log_to_stderr()
     shown = f"[{host}]" if ":" in host else host
     say(
         f"http://{shown}:{opened.getsockname()[1]} serves {place}, digest {source.current.digest[:12]} (Ctrl-C ends it)"
     )
     for line in source.current.figures.get("gives_away") or ():
         say(line)
-    run_server(server_of(source, options, behind_proxy=behind_proxy), opened)
+    with contextlib.suppress(KeyboardInterrupt), terminated_like_interrupted():  # requests that run are finished first
+        service.server_of(source, options, behind_proxy=behind_proxy).run(sockets=[opened])
     say("stopped")

@@ -8,7 +8,6 @@ from fedrecplus.data.joining import check_rated as check_rated, concatenate as c
 from fedrecplus.data.load import RatingsLike as RatingsLike, from_frame as from_frame, load as load
 from fedrecplus.data.ratings import (
     Catalogue as Catalogue,
-    Progress as Progress,
     Ratings as Ratings,
     damped_means as damped_means,
     narrowest as narrowest,

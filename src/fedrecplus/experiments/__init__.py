@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fedrecplus.experiments.comparison import (
         SPARE as SPARE,
         Comparison as Comparison,
-        Published as Published,
         Summary as Summary,
         Table as Table,
         comparison_notes as comparison_notes,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import secrets
-import signal
 import threading
 import webbrowser
 from collections.abc import Callable, Mapping
@@ -144,12 +143,11 @@ def _sent(store: Store) -> dict[str, Any]:
 def serve_page(
     home: NodeHome, person: int, *, port: int, run: Path | None, show: bool, say: Callable[[str], None]
 ) -> None:
-    """Serve until Ctrl-C, a termination signal, or until everything was deleted on the page."""
+    """Serve until Ctrl-C, or until everything was deleted on the page."""
     token, pages = secrets.token_urlsafe(_TOKEN_BYTES), DevicePages(home, person, run)
     server = PageServer(pages, token, port)
     pages.forgotten = lambda: threading.Timer(0.5, server.shutdown).start()
     link, file = f"{server.address}#token={token}", home.path / LINK
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         write_private(file, _LEADING.format(html.escape(link, quote=True)).encode())
         say(f"{link} (Ctrl-C ends it; who has the link has your ratings)")
@@ -160,6 +158,5 @@ def serve_page(
     except KeyboardInterrupt:
         say("the page is closed")
     finally:
-        signal.signal(signal.SIGTERM, before)
         file.unlink(missing_ok=True)
         server.server_close()

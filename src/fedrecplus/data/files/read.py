@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.files.contents import read_bytes
 from fedrecplus.data.files.further import catalogue_of, folds_of, timestamps_of
-from fedrecplus.data.files.listing import over_list
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.problems import (
     AGAIN,
@@ -29,7 +29,7 @@ from fedrecplus.data.files.tables import ITEMS, Table, as_ids, different_ids, re
 from fedrecplus.data.frames import as_polars, with_index
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import LIKES, Scale
-from fedrecplus.errors import UserError
+from fedrecplus.errors import DataWarning, UserError
 
 
 def read_file(path: Path, options: FileOptions | None = None, *, few: bool = False) -> Ratings:
@@ -114,7 +114,7 @@ def checked_ratings(
         scale_inferred=rated and options.given_scale is None,
         rated=rated,
     )
-    return over_list(ratings, items_table, options) if options.listed else ratings
+    return _over_list(ratings, items_table, options) if options.listed else ratings
 
 
 def _scale_of(table: Table, values: NDArray[np.float64]) -> Scale:
@@ -150,3 +150,29 @@ def _rated_before(table: Table, row: int, before: int) -> str:
     user, item = (table.columns[role][row].strip() for role in ("user", "item"))
     earlier = table.place(before).removeprefix(table.source).lstrip(", ")
     return f"user {user!r} rated item {item!r} before, on {earlier}"
+
+
+def _over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ratings:
+    """The ratings with exactly the items that a table lists; ratings of other items are left out, with a warning."""
+    if table is None:
+        raise UserError("a public list of items needs the list", "give it: --catalogue FILE")
+    item_ids = different_ids(as_ids(table.columns["item"].str.strip_chars()))
+    known, ids = ratings.item_ids, item_ids
+    if (known.dtype.kind in "iu") != (ids.dtype.kind in "iu"):
+        known, ids = known.astype(str), ids.astype(str)
+    places = {name: place for place, name in enumerate(ids.tolist())}
+    place_of = np.array([places.get(name, -1) for name in known.tolist()], dtype=np.int64)
+    kept = place_of[ratings.items] >= 0
+    _say_what_is_left_out(table, ratings, kept)
+    ratings, catalogue = ratings.where(kept), catalogue_of(table, item_ids, options)
+    listed = {"item_ids": item_ids, "catalogue": catalogue, "listed": True}
+    return ratings.renumbered(ratings.client_of_rating, place_of[ratings.items], **listed)
+
+
+def _say_what_is_left_out(table: Table, ratings: Ratings, kept: NDArray[np.bool_]) -> None:
+    if not kept.any():
+        raise UserError(f"{table.source} lists none of the rated items", "give a list whose item ids mean the same")
+    if not kept.all():
+        share = f"{np.count_nonzero(~kept):,} of {len(ratings):,} ratings"
+        text = f"{table.source}: {share} are of items that it doesn't list, and are left out"
+        warnings.warn(text, DataWarning, stacklevel=2)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from fedrecplus.web.service.run import (
         listen as listen,
         log_to_stderr as log_to_stderr,
-        run_server as run_server,
         server_of as server_of,
     )
     from fedrecplus.web.service.serving import ModelSource as ModelSource

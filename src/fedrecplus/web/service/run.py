@@ -1,10 +1,9 @@
-"""Start the service and keep it until somebody stops it."""
+"""The service behind a socket, with bounds on connections."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from typing import Any
 
@@ -114,17 +113,6 @@ def server_of(source: ModelSource, options: ServiceOptions, *, behind_proxy: boo
         timeout_graceful_shutdown=_GRACE,
     )
     return uvicorn.Server(config)
-
-
-def run_server(server: uvicorn.Server, opened: socket.socket) -> None:
-    """Serve until Ctrl-C or a termination signal; requests that run then are finished first."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        server.run(sockets=[opened])
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def log_to_stderr() -> None:
