@@ -20,7 +20,6 @@ from fedrecplus.config import Config, change, check, dumps, with_channel
 from fedrecplus.data import FileOptions, Ratings, split
 from fedrecplus.engines import prepare
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_json_to, write_text
 from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
 
@@ -138,11 +137,7 @@ def audit_command(
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in cases}
     content["made"] = watch.made(seed or 0)
-    write_json_to(json_file, content)
-    if html_file:
-        from fedrecplus.web.report import page_of  # here: only pages need it
-
-        write_text(html_file, page_of([content], training.name))
+    shared.write_files(content, json_file, html_file, {}, training.name)
 
 
 def _names(attacks: str | None) -> tuple[str, ...]:

@@ -270,7 +270,13 @@ def _named(config: Config, stem: str) -> Config:
     return replace(config, algorithm=stem) if config.algorithm in (Config().algorithm, *presets()) else config
 
 
-def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, texts: dict[Path | None, str]) -> None:
+def write_files(
+    content: dict[str, Any],
+    json: Path | None,
+    plot: Path | None,
+    texts: dict[Path | None, str],
+    title: str = "fedrecplus",
+) -> None:
     """Write the files that were asked for: JSON, a page with plots, and texts."""
     write_json_to(json, content)
     for place, text in texts.items():
@@ -279,4 +285,4 @@ def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, t
     if plot is not None:
         from fedrecplus.web.report import page_of  # here: only pages need it
 
-        write_text(plot, page_of([content]))
+        write_text(plot, page_of([content], title))
