@@ -15,8 +15,8 @@ import fedrecplus as fr
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def code_of(page: str) -> list[str]:
-    found = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
+def code_of(page: str, language: str = "python") -> list[str]:
+    found = re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
     assert found
     return found
 
@@ -64,6 +64,9 @@ def test_the_rules_of_the_page_on_extending_run_and_hold_the_contract(
     contract = namespace["TestRarest"]()
     for name in (name for name in dir(contract) if name.startswith("test_a_")):
         getattr(contract, name)()
-    chosen = ["pseudo_items.rule=my_rules.rarest", "pseudo_items.at_least=5", "server.rounds=2"]
-    run = fr.train("synthetic:clients=60,items=40,ratings_per_client=8", None, fr.assign(fr.preset("fedrec+"), chosen))
+    chosen = ["pseudo_items.rule=my_rules.rarest", "pseudo_items.at_least=5"]
+    (tmp_path / "rarest.toml").write_text(code_of("extending.md", "toml")[0], encoding="utf-8")
+    config = fr.load_config(tmp_path / "rarest.toml")
+    assert fr.change(config, "algorithm", "fedrec+") == fr.assign(fr.preset("fedrec+"), chosen)
+    run = fr.train("synthetic:clients=60,items=40,ratings_per_client=8", None, fr.assign(config, ["server.rounds=2"]))
     assert run.result["rounds"] == 2
