@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -67,6 +68,19 @@ def recorded():
         return record(problem, 12, users=30), problem.config
 
     return record_once
+
+
+@pytest.fixture
+def package_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts a package of somebody else on the path, by the texts of its modules."""
+
+    def write(name: str, **modules: str) -> None:
+        (tmp_path / name).mkdir()
+        for module, text in {"__init__": "", **modules}.items():
+            (tmp_path / name / f"{module}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return write
 
 
 def command_output(patch: pytest.MonkeyPatch, *arguments: str, ratings: Ratings | None = None) -> str:

@@ -157,13 +157,6 @@ def test_whoever_knows_everybody_else_reads_all_of_an_exact_sum_and_its_control_
     assert found["rating_exact_control"] < 0.6
 
 
-def test_the_same_cohort_in_every_round_leaves_nothing_to_difference(recorded) -> None:
-    recording, _ = recorded("fedmf", "channel.rule=sums")
-    found = strongest_score(recording, "differencing", Settings())
-    plain = strongest_score(recording, "sums", Settings())
-    assert found["auc"] == pytest.approx(plain["auc"], abs=0.01)
-
-
 def test_a_cohort_of_one_is_an_upload(recorded) -> None:
     recording, _ = recorded("fedmf", "channel.rule=sums", "cohort.fraction=0.0001", "server.rounds=60")
     transcript = recording.transcript

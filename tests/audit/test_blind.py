@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -32,12 +31,8 @@ READS = IGNORES.replace("transcript.public.popularity * (1.0 + client % 3)", "tr
 
 
 @pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "strangers"
-    package.mkdir()
-    for name, text in (("__init__", ""), ("ignores", IGNORES), ("reads", READS)):
-        (package / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
+def outside(package_of: Callable[..., None]) -> None:
+    package_of("strangers", ignores=IGNORES, reads=READS)
 
 
 @pytest.mark.parametrize("scheme", [FIXED_COHORT, ("fedmf", "channel.rule=sums"), ("fedrec",)])

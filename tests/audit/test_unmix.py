@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus.audit.attacks._rank_one import unmixed
+from benchmarks.collinear import found_in_a_sum
 from fedrecplus.audit.attacks.unmix import Settings
 from fedrecplus.audit.audit import AuditExtent, audit_case, audit_cases, strongest_score
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load, split
+from tests.audit.conftest import small_town
 
 TWELVE = ("model.interaction_factors=16", "cohort.fraction=0.2", "channel.fewest_contributors=1", "channel.bits=32")
 """of sixty, fewer than there are columns, and no row is left out"""
@@ -45,17 +46,12 @@ def test_noise_leaves_nothing_to_take_apart(recorded) -> None:
     assert found["named"] < 0.03
 
 
-@pytest.mark.parametrize(("people", "least"), [(4, 0.99), (7, 0.99), (9, 0.98)])
-def test_directions_and_coefficients_come_back_from_a_mixture(people: int, least: float) -> None:
-    """Some persons have no row of their own: their directions are in what others leave."""
-    random = np.random.default_rng(people)
-    D = random.normal(size=(people, 10))
-    A = random.uniform(0.5, 2.0, (people, 300)) * (random.random((people, 300)) < 0.3)
-    A[0] *= A[1] != 0.0  # rates nothing that the second doesn't rate
-    _, coefficients = unmixed(A.T @ D + random.normal(0.0, 1e-9, (300, 10)), 1e-9)
-    for person in A:
-        agreement = ((coefficients != 0.0) == (person != 0.0)).mean(axis=1)
-        assert agreement.max() >= least
+def test_collinear_rows_name_people_in_a_sum_of_few_and_nobody_among_rows_that_many_rate() -> None:
+    """By the benchmark that counts them."""
+    (found, rows), (hidden, common) = found_in_a_sum(small_town(), np.arange(6), 8, (0.0, 2.0))
+    assert found >= 3
+    assert rows > common
+    assert hidden == 0
 
 
 @pytest.mark.slow
