@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import shutil
 import signal
+import tempfile
 import threading
 import time
 import warnings
@@ -42,14 +44,17 @@ CLUSTER = ["engine=ray", "cluster.shards=5", "precision=float64"]
 @pytest.fixture(scope="module", autouse=True)
 def ray() -> Iterator[Any]:
     """One cluster for all tests. Ray leaves files and processes to the garbage collector, which is no error of ours."""
-    module = ray_connection.connect()
+    place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # its sockets need short paths, and its logs stay
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", place)
+        module = ray_connection.connect()
         patch.setenv(ray_connection.WORKERS, "2")  # what tests set beside it is put back with it
         yield module
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module.shutdown()
         gc.collect()
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def after(config: Config, ratings: Ratings, rounds: int, workers: int = 2) -> tuple[RayEngine, Any, SimulationState]:

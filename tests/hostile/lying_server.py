@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.device import Store, agree, answer
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.deploy.wire.request import decode_request, encode_request
 from fedrecplus.deploy.wire.stages import Stage, encode_stage, mask_context
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.parts.channel import RingVector
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Advertisement, unpack
@@ -103,6 +104,12 @@ class LyingServer:
         except Aborted:
             pass
         return outcome
+
+    def agreed_by(self, nodes: Nodes, task: Task) -> None:
+        """Their owners agree to a task."""
+        for node in nodes:
+            with Store.open(self.store(node)) as store:
+                agree(store, task)
 
     def store(self, node: int) -> Path:
         """Of a node, which is its owner's."""

@@ -11,7 +11,7 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, preset, with_channel
-from fedrecplus.deploy.device import Policy, Store, agree, answer, known_tasks, save_policy
+from fedrecplus.deploy.device import Policy, Store, answer, known_tasks, save_policy
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.deploy.wire.request import encode_request
@@ -143,9 +143,7 @@ def test_noise_is_shared_by_as_many_as_the_task_says_and_never_as_the_server_doe
     noised = secure_config(rounds=3, privacy__rule="distributed", privacy__epsilon=4.0, privacy__delta=1e-3,
                            statistics__source="public")  # fmt: skip
     server.task = Task.of(MODEL, noised, CATALOGUE)
-    for node in EVERYBODY:
-        with Store.open(server.store(node)) as store:
-            agree(store, server.task)
+    server.agreed_by(EVERYBODY, server.task)
     state = server.state(noised)
     packet = encode_request(MODEL, state, noised, CATALOGUE, attach=True, session=b"s" * 16, task=server.task)
     assert {answer(packet, server.store(node)).facts["refusal"] for node in EVERYBODY} == {"policy"}
@@ -201,11 +199,10 @@ def test_sums_that_count_raters_exactly_are_refused_unless_rated_items_may_be_se
     """The difference of two such sums is the list of whoever came in between."""
     counted = secure_config(rounds=3, channel__weights="sent")
     server.task = Task.of(MODEL, counted, CATALOGUE)
+    server.agreed_by(EVERYBODY, server.task)
     for node in EVERYBODY:
-        with Store.open(server.store(node)) as store:
-            agree(store, server.task)
-            with store.changing():
-                save_policy(store, Policy(demonstration=True, bare=node > 3))
+        with Store.open(server.store(node)) as store, store.changing():
+            save_policy(store, Policy(demonstration=True, bare=node > 3))
     packet = encode_request(
         MODEL, server.state(counted), counted, CATALOGUE, attach=True, session=b"s" * 16, task=server.task
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrecplus.deploy.device import Store, agree, answer
+from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.deploy.wire.request import encode_request
@@ -65,8 +65,7 @@ def test_added_items_are_taken_up_to_the_agreed_share(server: GrowingServer) -> 
     assert server.asked_with(ALL.first(29)) == set(), "anything beyond needs consent anew"
     server.task = Task.of(MODEL, CONFIG, BEGUN, growth=0.5)
     assert server.asked_with(ALL.first(29)) == set()
-    with Store.open(server.store(1)) as store:
-        agree(store, server.task)
+    server.agreed_by([1], server.task)
     assert server.asked_with(ALL.first(29)) == {1}
 
 
@@ -127,9 +126,7 @@ def test_a_catalogue_that_was_let_go_is_not_swapped(server: GrowingServer) -> No
     for number in range(3):
         server.model = f"{number:016x}"
         server.task = Task.of(server.model, CONFIG, BEGUN)
-        for node in EVERYBODY:
-            with Store.open(server.store(node)) as store:
-                agree(store, server.task)
+        server.agreed_by(EVERYBODY, server.task)
         assert server.asked_with(BEGUN) == set(EVERYBODY)
     for node in EVERYBODY:
         with Store.open(server.store(node)) as store:

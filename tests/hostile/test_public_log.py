@@ -62,9 +62,9 @@ def test_a_crash_after_an_answer_takes_no_round_out_of_the_device_s_log(
             raise crashes.pop()
 
     monkeypatch.setattr(rounds_of_devices, "save_state", save)
-    link = LyingLink(homes, lambda packet: packet, 0)
+    link = LyingLink(homes, {"a crash": (lambda packet: packet, 0)})
     serve(link, tmp_path / "run")
-    assert link.refusals == ["fault"]
+    assert link.refusals == {"a crash": "fault"}
     with Store.open(homes[0].store) as store:
         assert [len(head.leaves) for head in known_logs(store)] == [2]
         assert load_state(store, MODEL) is not None
@@ -127,10 +127,7 @@ def test_a_log_that_was_rewritten_is_refused(run: tuple[Path, InProcessLink]) ->
 def test_a_round_has_one_place_in_the_log(run: tuple[Path, InProcessLink]) -> None:
     kept = stored(run[0] / "run")
     task, head = log_of(run[0])
-    with (
-        pytest.raises(UserError, match="begin a new run"),
-        kept.database.changing() as connection,
-    ):
+    with pytest.raises(UserError, match="begin a new run"), kept.database.changing() as connection:
         append(connection, task.digest, 2, '{"round": 1, "V": "other", "sum": ""}')
     assert log_of(run[0])[1] == head
 
