@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,21 @@ def one_core() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(THREADS, "1")
         yield
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folders of two finished trainings with other seeds, trained once, to be read alone."""
+    from tests.training.published_runs import finished_run  # here: most tests need no training
+
+    folder = tmp_path_factory.mktemp("runs")
+    return finished_run(folder / "one"), finished_run(folder / "two", seed=1)
+
+
+@pytest.fixture(scope="session")
+def run(runs: tuple[Path, Path]) -> Path:
+    """The first of them."""
+    return runs[0]
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pydoc
-
 import pytest
 
 import fedrecplus as fr
@@ -52,8 +50,3 @@ def test_an_audit_is_its_table_and_says_what_it_found() -> None:
 def test_names_are_there_before_they_are_imported() -> None:
     assert set(fr.__all__) <= set(dir(fr))
     assert all(getattr(fr, name) is not None for name in fr.__all__)
-
-
-def test_help_shows_the_api() -> None:
-    shown = pydoc.plain(pydoc.render_doc(fr))
-    assert all(name in shown for name in ("class FedRec", "class Ratings", "train(", "compare("))

@@ -34,6 +34,16 @@ def copy_of_the_package(folder: Path) -> Path:
     return folder
 
 
+def checkout(folder: Path) -> Path:
+    """A repository with the package in it, all committed; where the package lies."""
+    source = copy_of_the_package(folder / "src")
+    (folder / ".gitignore").write_text("__pycache__/\n")
+    git(folder, "init", "--quiet", ".")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "ours")
+    return source
+
+
 def test_an_installed_package_has_no_commit_even_inside_another_checkout(tmp_path: Path) -> None:
     assert asked(copy_of_the_package(tmp_path / "alone")) == "None"
     git(tmp_path, "init", "--quiet", ".")
@@ -44,11 +54,7 @@ def test_an_installed_package_has_no_commit_even_inside_another_checkout(tmp_pat
 
 
 def test_a_checkout_says_its_commit_and_whether_files_differ(tmp_path: Path) -> None:
-    source = copy_of_the_package(tmp_path / "src")
-    (tmp_path / ".gitignore").write_text("__pycache__/\n")
-    git(tmp_path, "init", "--quiet", ".")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--quiet", "-m", "ours")
+    source = checkout(tmp_path)
     known = git(tmp_path, "rev-parse", "--short=12", "HEAD").strip()
     assert asked(source) == known
     (source / "fedrecplus" / "new_rule.py").write_text("x = 1\n")
@@ -56,10 +62,7 @@ def test_a_checkout_says_its_commit_and_whether_files_differ(tmp_path: Path) -> 
 
 
 def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path: Path) -> None:
-    source = copy_of_the_package(tmp_path / "src")
-    git(tmp_path, "init", "--quiet", ".")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--quiet", "-m", "ours")
+    source = checkout(tmp_path)
     os.utime(source / "fedrecplus" / "lazy.py", (1, 1))  # git would note that it is the same all the same
     before = (tmp_path / ".git" / "index").read_bytes()
     asked(source)

@@ -1,4 +1,7 @@
-"""What a user can get wrong on the command line: exit code 2, a clear line, nothing written."""
+"""What a user can get wrong on the command line: exit code 2, a clear line, nothing written.
+
+Which settings, files and columns are refused, and in which words, is tested where they are read: here are the commands.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +28,16 @@ BAD = {
     "unknown data set": (["train", "--dataset", "ml-100", "--algorithm", "fedmf"], "did you mean 'ml-100k'"),
     "missing file": (["train", "--dataset", "there/is.csv", "--algorithm", "fedmf"], "there/is.csv"),
     "unknown algorithm": ([*TRAIN[:3], "--algorithm", "fedrek"], "did you mean 'fedrec'"),
-    "nothing to train": (
-        [*TRAIN[:3], "--algorithm", "popularity"],
-        "--algorithm fedrec+,popularity",
-    ),
-    "unknown algorithm to compare": ([*COMPARE, "--algorithm", "bias-onli"], "did you mean 'bias-only'"),
+    "nothing to train": ([*TRAIN[:3], "--algorithm", "popularity"], "--algorithm fedrec+,popularity"),
     "ablate on one fold": (["ablate", "--dataset", "ratings.csv", "--folds", "1"], "give 2 or more"),
-    "missing config": ([*TRAIN[:3], "--algorithm", "a.toml"], "a.toml"),
-    "unknown rule": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),
     "unknown setting": ([*MF, "--set", "model.lerning_rate=1"], "did you mean 'model.learning_rate'"),
-    "an old setting": ([*MF, "--set", "client.learning_rate=1"], "model.learning_rate"),
     "an option of another rule": (
         [*TRAIN, "--set", "aggregation.temperature=0.1"],
         "aggregation.rule=wasserstein first",
     ),
-    "setting without value": ([*TRAIN, "--set", "seed"], "part.option=value"),
-    "setting of another type": ([*TRAIN, "--set", "server.rounds=many"], "a whole number"),
     "setting out of range": ([*TRAIN, "--set", "server.rounds=0"], "between 1 and 1e+07"),
     "a fold that isn't there": ([*TRAIN, "--fold", "5"], "no fold 5"),
-    "a negative fold": ([*TRAIN, "--fold", "-1"], "no fold -1"),
     "fold that is no number": ([*TRAIN, "--fold", "first"], "first"),
-    "negative seed": ([*TRAIN, "--seed", "-1"], "seed"),
     "fold and full": ([*TRAIN, "--fold", "1", "--full"], "give one of them"),
     "resume and overwrite": ([*TRAIN, "--resume", "--overwrite"], "give one of them"),
     "nothing to resume": ([*TRAIN, "--resume", "--out", "run"], "no run to resume"),
@@ -69,25 +61,17 @@ BAD = {
         "at most 2,000 numbers",
     ),
     "steps too large to train with": ([*MF, *WILD, "--out", "run"], "diverged"),
-    "no scale": ([*TRAIN, "--scale", "1-5"], "low:high:step"),
     "rating off the scale": ([*TRAIN, "--scale", "1:3:1"], "line"),
-    "missing column": ([*TRAIN, "--rating-column", "stars"], "stars"),
-    "unknown treatment of duplicates": ([*TRAIN, "--duplicates", "first"], "last"),
     "file options for a known set": (["train", "--dataset", "ml-100k", *TRAIN[3:], "--scale", "1:5:1"], "files only"),
     "compare nothing": ([*COMPARE, "--algorithm", ","], "nothing to compare"),
     "compare an unknown one": ([*COMPARE, "--algorithm", "fedmf,fedrec*"], "unknown algorithm 'fedrec*'"),
     "compare one twice": ([*COMPARE, "--algorithm", "fedmf,fedmf"], "twice"),
     "unknown baseline": ([*COMPARE, "--algorithm", "fedmf", "--baseline", "fedrec"], "unknown baseline"),
     "compare into a file": ([*COMPARE, "--algorithm", "fedmf", "--out", "ratings.csv"], "is a file"),
-    "compare, json where nothing can be written": (
-        [*COMPARE, "--algorithm", "fedmf", "--json", "/proc/figures.json"],
-        "can't be written",
-    ),
     "compare, resume and overwrite": (
         [*COMPARE, "--algorithm", "fedmf", "--out", "runs", "--resume", "--overwrite"],
         "give one of them",
     ),
-    "one fold": ([*COMPARE, "--algorithm", "fedmf", "--folds", "1"], "folds"),
     "recommend from nowhere": (["recommend", "run", "--client", "1"], "no such folder"),
     "recommend from no run": (["recommend", ".", "--client", "1"], "model.safetensors"),
     "unknown preset": (["presets", "fedrec+privat"], "did you mean 'fedrec+private'"),

@@ -235,14 +235,6 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^  {command} +\S", listed, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["train", "compare"])
-def test_help_names_the_parts_and_where_their_settings_are(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    done(command, "--help")
-    out = " ".join(capsys.readouterr().out.split())
-    assert all(kind in out for kind in KINDS)
-    assert "fedrecplus settings" in out
-
-
 def test_the_version_is_the_package_s() -> None:
     project = Path(__file__).parents[2] / "pyproject.toml"
     assert tomllib.loads(project.read_text())["project"]["version"] == fr.__version__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -69,10 +68,3 @@ def test_examples_can_be_pasted(name: tuple[str, ...]) -> None:
         known = {option for each in command_of(path).params for option in (*each.opts, *each.secondary_opts)}
         used = {word.partition("=")[0] for word in words if word.startswith("-") and not word[1:].isdigit()}
         assert used <= known | {"--help", "-h"}, line
-
-
-@pytest.mark.parametrize("name", list(commands()), ids=" ".join)
-def test_options_and_their_meanings_are_two_columns(name: tuple[str, ...]) -> None:
-    lines = help_of(name).partition("Options:\n")[2].partition("\n\n")[0].splitlines()
-    meanings = [re.match(r"  -.*?  +(?=\S)|   +(?=\S)", line) for line in lines]
-    assert len({found.end() for found in meanings if found}) == 1

@@ -24,7 +24,8 @@ COMMANDS = {
     "recommend": ["recommend", "run", "--client", "1", "--explore", "0.3"],
     "privacy": ["privacy", "run"],
     "train": ["train", *QUICK, "--algorithm", "fedmf", "--out", "again", "--overwrite"],
-    "compare": ["compare", *QUICK, "--algorithm", "fedmf", "--folds", "2", "--workers", "1", "--details"],
+    "compare": ["compare", *QUICK, "--algorithm", "fedmf", "--folds", "2", "--workers", "1"],
+    "compare in detail": ["compare", *QUICK, "--algorithm", "fedmf", "--folds", "2", "--workers", "1", "--details"],
     "audit": [
         *("audit", *QUICK, "--algorithm", "fedmf", "--rounds", "1", "--users", "3", "--workers", "1", "--details"),
         *("--attacks", "popularity,one-round"),

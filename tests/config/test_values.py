@@ -8,18 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fedrecplus.config import (
-    Config,
-    assign,
-    change,
-    check,
-    describe,
-    dumps,
-    from_tables,
-    load_config,
-    loads,
-    to_tables,
-)
+from fedrecplus.config import Config, assign, change, check, describe, dumps, from_tables, load_config, loads, to_tables
 from fedrecplus.errors import UserError
 
 SETTINGS = list(describe())
@@ -98,16 +87,9 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_right_one(path: str, valu
 
 
 def test_yes_has_many_words() -> None:
-    for text, meant in {
-        "true": True,
-        "Yes": True,
-        "ON": True,
-        "1": True,
-        "off": False,
-        "no": False,
-        "0": False,
-    }.items():
-        assert change(Config(), "virtual_ratings.refresh", text).virtual_ratings.settings.refresh is meant
+    for meant, texts in ((True, ("true", "Yes", "ON", "1")), (False, ("off", "no", "0"))):
+        for text in texts:
+            assert change(Config(), "virtual_ratings.refresh", text).virtual_ratings.settings.refresh is meant
 
 
 @pytest.mark.parametrize(

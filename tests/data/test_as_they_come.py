@@ -6,11 +6,9 @@ import bz2
 import io
 import json
 import lzma
-import sqlite3
 import tarfile
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,6 +76,7 @@ def test_a_zip_archive_of_several_files_and_a_damaged_one_are_refused(write: Wri
         (tarred(TEXT), "a tar archive"),
         (stored(lambda file: np.save(file, np.eye(3))), "a NumPy array"),
         (stored(lambda file: pl.DataFrame({"user": [1]}).write_ipc(file)), "an Arrow (Feather) file"),
+        (b"SQLite format 3\0" + bytes(84), "SQLite database"),
         ("<!DOCTYPE html>\n<html><body>404</body></html>\n", "HTML or XML"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 12\n", "a pointer of Git LFS"),
         ("%%MatrixMarket matrix coordinate integer general\n3 3 1\n1 1 5\n", "a sparse matrix"),
@@ -85,17 +84,6 @@ def test_a_zip_archive_of_several_files_and_a_damaged_one_are_refused(write: Wri
 )
 def test_what_is_no_table_is_called_by_its_name(write: Write, contents: str | bytes, said: str) -> None:
     assert said in refused(write(contents)).problem
-
-
-def test_a_database_is_called_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "ratings.db"
-    with sqlite3.connect(path) as database:
-        database.execute("create table ratings (user, item, rating)")
-    assert "SQLite database" in refused(str(path)).problem
-
-
-def test_text_of_four_bytes_a_character_is_read(write: Write) -> None:
-    assert rows(load(write(TEXT.encode("utf-32")))) == ROWS
 
 
 def test_whole_numbers_that_pandas_wrote_as_decimals_are_the_same_ids_as_in_other_files(write: Write) -> None:
@@ -118,13 +106,6 @@ def test_ids_that_a_spreadsheet_rounded_are_questioned(write: Write) -> None:
 def test_e_mail_addresses_are_users(write: Write) -> None:
     path = write("email,isbn,stars\nann@example.org,0034,5\nann@example.org,0035,3\nbob@example.org,0034,1\n")
     assert load(path).client_ids.tolist() == ["ann@example.org", "bob@example.org"]
-
-
-@pytest.mark.parametrize("words", ["tf", "YN"])
-def test_likes_may_be_single_letters(write: Write, words: str) -> None:
-    yes, no = words
-    ratings = load(write(f"user,item,liked\n1,10,{yes}\n1,20,{no}\n2,10,{yes}\n"))
-    assert ratings.values.tolist() == [1.0, 0.0, 1.0]
 
 
 def test_a_column_for_each_item_is_told_from_lines_of_ratings(write: Write) -> None:

@@ -50,9 +50,3 @@ def test_info_shows_scale_and_name_as_they_are_and_whole(write: Callable[..., st
     shown = output("info", write("1,1,0\n2,2,100\n3,1,37\n", name))
     assert "0:100:1 (101 levels)" in shown
     assert name in shown
-
-
-def test_info_shows_a_synthetic_set() -> None:
-    shown = output("info", "synthetic:clients=50,items=60")
-    assert "titles 100%" in shown
-    assert "most popular tenth" in shown

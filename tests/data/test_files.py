@@ -118,7 +118,7 @@ def test_ids_that_are_not_plain_integers_stay_as_they_are_written(write: Write) 
 
 def test_text_that_is_not_utf_8_is_read_too(write: Write) -> None:
     text = "user,item,rating\nZoë,1,5\nann,2,3\n"
-    for encoding in ("utf-8", "utf-8-sig", "latin-1", "utf-16"):
+    for encoding in ("utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-32"):
         assert load(write(text.encode(encoding))).client_ids.tolist() == ["Zoë", "ann"]
 
 

@@ -70,23 +70,20 @@ def test_pandas_missing_values_are_missing() -> None:
         fr.from_frame(pandas.DataFrame({**COLUMNS, "who": [None, *COLUMNS["who"][1:]]}), **NAMED)
 
 
-def test_ids_with_a_missing_neighbour_stay_whole_numbers() -> None:
-    """Pandas makes floats of whole numbers, one of which is missing."""
-    pandas = pytest.importorskip("pandas")
-    found = fr.from_frame(pandas.DataFrame({**COLUMNS, "film": [7.0, 7.0, 9.0, 9.0, 11.0, 11.0]}), **NAMED)
-    assert found.item_ids.tolist() == [7, 9, 11]
+FILMS = [uuid.UUID(int=film) for film in COLUMNS["film"]]
 
 
-def test_ids_of_numbers_and_texts_in_one_column_are_texts() -> None:
-    pandas = pytest.importorskip("pandas")
-    mixed = pandas.DataFrame({**COLUMNS, "film": [7, 7, "x", "x", 11, 11]})
-    assert fr.from_frame(mixed, **NAMED).item_ids.tolist() == ["11", "7", "x"]
-
-
-def test_ids_of_any_type_are_the_text_that_they_are() -> None:
-    films = [uuid.UUID(int=film) for film in COLUMNS["film"]]
-    ratings = fr.from_frame(frame("pandas", {**COLUMNS, "film": films}), **NAMED)
-    assert ratings.item_ids.tolist() == sorted({str(film) for film in films})
+@pytest.mark.parametrize(
+    ("films", "expected"),
+    [
+        ([7.0, 7.0, 9.0, 9.0, 11.0, 11.0], [7, 9, 11]),  # as pandas has whole numbers, one of which is missing
+        ([7, 7, "x", "x", 11, 11], ["11", "7", "x"]),
+        (FILMS, sorted({str(film) for film in FILMS})),
+    ],
+    ids=["numbers", "numbers and texts", "UUIDs"],
+)
+def test_ids_are_whole_numbers_where_all_are_and_texts_else(films: list[Any], expected: list[Any]) -> None:
+    assert fr.from_frame(frame("pandas", {**COLUMNS, "film": films}), **NAMED).item_ids.tolist() == expected
 
 
 def test_an_unknown_column_is_named_with_those_there_are() -> None:

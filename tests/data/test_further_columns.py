@@ -106,9 +106,9 @@ def test_lines_are_counted_from_the_line_that_names_the_separator(write: Write) 
         load(write("sep=;\nuser;item;stars\n1;10;5\n2;20;x\n"))
 
 
-@pytest.mark.parametrize("words", [("true", "false"), ("TRUE", "FALSE"), ("yes", "no")])
-def test_booleans_are_likes(write: Write, words: tuple[str, str]) -> None:
-    yes, no = words
+@pytest.mark.parametrize("words", ["true false", "TRUE FALSE", "yes no", "t f", "Y N"])
+def test_booleans_are_likes(write: Write, words: str) -> None:
+    yes, no = words.split()
     ratings = load(write(f"user,item,liked\n1,10,{yes}\n1,20,{no}\n2,10,{yes}\n"))
     assert ratings.values.tolist() == [1.0, 0.0, 1.0]
     assert str(ratings.scale) == "0:1:1"

@@ -27,10 +27,6 @@ def test_standard_units_and_back_is_the_rating_clipped_to_the_scale(scale: Scale
     assert np.allclose(there_and_back, np.clip(values, scale.low, scale.high), atol=1e-9)
 
 
-def test_a_written_scale_is_read() -> None:
-    assert Scale.parse("-10:10:0.01") == Scale(-10.0, 10.0, 0.01)
-
-
 @pytest.mark.parametrize("text", ["", "1:5", "a:b:c", "5:1:1", "1:5:0", "1:5:nan", "1:5:0.3", "0:1:1e-6", "1:5:9"])
 def test_what_is_no_scale_is_refused(text: str) -> None:
     with pytest.raises(UserError):

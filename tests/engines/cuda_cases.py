@@ -170,6 +170,11 @@ def chosen_by_V() -> None:
     assert engine_of(replace(others.config, engine="cuda")).start(others).server.V.dtype == np.float32
 
 
+def chosen_by_itself() -> None:
+    """Where there is a card, ``engine=auto`` takes it."""
+    assert type(engine_of(replace(Config(), engine="auto"))).__name__ == "CudaEngine"
+
+
 def told_the_order() -> None:
     """Devices on the card know what came after what: tables that take turns, and one of them is of the order."""
     ratings = small_ratings(clients=7, items=20)
@@ -181,6 +186,7 @@ def told_the_order() -> None:
 
 CASES: dict[str, Callable[[], None]] = {
     **{name: of_preset(name) for name in presets() if preset(name).engine != "central"},
+    "auto": chosen_by_itself,
     "any order": of_settings(*STEPS, "pseudo_items.rule=none"),
     "any order, distances": of_settings(*STEPS, "pseudo_items.rule=none", *DISTANCES, "aggregation.rows=table"),
     "biases": of_settings("model.rule=biased-mf", "pseudo_items.rule=random", "virtual_ratings.rule=predicted"),

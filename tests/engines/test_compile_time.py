@@ -11,7 +11,7 @@ from numba.core import event
 from numba.extending import overload
 
 from fedrecplus.config import assign, preset
-from fedrecplus.engines import SimulationState, compile_seconds
+from fedrecplus.engines import SimulationState
 from fedrecplus.engines.fast.engine import FastEngine
 from fedrecplus.training import train
 from tests.small_data import small_ratings
@@ -46,16 +46,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(time, "perf_counter", lambda: found.now)
     monkeypatch.setattr(event, "timer", lambda: found.now)  # numba's own
     return found
-
-
-def test_the_time_of_compiling_is_counted_once_and_not_that_of_running(clock: Clock) -> None:
-    before, kernel = compile_seconds(), clock.kernel_that_takes(5.0)
-    kernel(3.0)
-    compiled = compile_seconds() - before
-    assert compiled == clock.now >= 5.0
-    kernel(3.0)
-    clock.now += 1.0
-    assert compile_seconds() - before == compiled
 
 
 def test_a_round_that_compiles_is_not_slower_by_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,9 @@ def run_with_cache(folder: Path, code: str = ONE_KERNEL) -> dict[str, Any]:
 
 
 def test_processes_that_start_together_compile_once_and_a_cut_index_is_replaced(tmp_path: Path) -> None:
-    started = [start_with_cache(tmp_path) for _ in range(3)]
+    started = [start_with_cache(tmp_path) for _ in range(2)]
     kept = [json.loads(process.communicate()[0])["kept"] for process in started]
-    assert sorted(kept) == [0, 1, 1]
+    assert sorted(kept) == [0, 1]
     indices = list(tmp_path.rglob("*.nbi"))
     assert indices
     for index in indices:

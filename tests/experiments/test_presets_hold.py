@@ -127,8 +127,14 @@ def test_our_presets_make_little_of_mere_chance(name: str) -> None:
     assert error <= 1.05 * trivial_error(data, global_mean)
 
 
-@pytest.mark.parametrize("name", [name for name in presets() if name not in OURS])
-@pytest.mark.parametrize("case", ["likes", "few items", "five each"])
+OTHERS = [(case, name) for case in ("likes", "few items", "five each") for name in presets() if name not in OURS]
+LONG = [("likes", "fedncf"), ("five each", "fedncf")]
+"""gradients of a network for each of many people"""
+
+
+@pytest.mark.parametrize(
+    ("case", "name"), [pytest.param(*one, marks=[pytest.mark.slow] * (one in LONG)) for one in OTHERS]
+)
 def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
     data = tuning_cut(SETS[case])
     error = train(data.fitted, data.held_out, preset(name)).rmse

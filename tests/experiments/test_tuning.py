@@ -52,11 +52,7 @@ def tuned() -> Tuned:
 
 def test_the_first_trial_is_the_preset(tuned: Tuned) -> None:
     first = tuned.trials[0]
-    assert first.settings == {
-        "model.learning_rate": 0.2,
-        "model.factors": 4,
-        "server_optimizer.rule": "momentum",
-    }
+    assert first.settings == {"model.learning_rate": 0.2, "model.factors": 4, "server_optimizer.rule": "momentum"}
     fitted, held_out = validation_cut(split(RATINGS, 0)[0])
     assert first.value == train(fitted, held_out, START).rmse
 

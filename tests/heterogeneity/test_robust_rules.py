@@ -38,12 +38,7 @@ def test_by_hand(rule: str, share: str, expected: float) -> None:
 
 @pytest.mark.parametrize(
     ("rule", "share"),
-    [
-        ("coordinate-median", ""),
-        ("trimmed-mean", "hostile=0.4"),
-        ("krum", "hostile=0.4"),
-        ("geometric-median", ""),
-    ],
+    [("coordinate-median", ""), ("trimmed-mean", "hostile=0.4"), ("krum", "hostile=0.4"), ("geometric-median", "")],
 )
 def test_a_third_of_liars_cannot_move_a_row_beyond_the_honest(rule: str, share: str) -> None:
     honest = np.random.default_rng(3).normal(size=(20, 4))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, dumps, load_config, loads
 from fedrecplus.data import split
-from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts import Aggregation, choices, part
 from fedrecplus.testing import example_config, small_ratings
@@ -123,22 +119,3 @@ def test_an_installed_package_adds_names_of_its_own() -> None:
     with pytest.raises(UserError, match="would run code"):
         loads(dumps(config), allow=())
     assert loads(dumps(config), allow=["few-rows"]) == config
-
-
-def calls_with(kind: str, target: object, name: str) -> int:
-    """How often a function is called in one round of the fast engine with a rule from outside."""
-    config = replace(config_with(kind), engine="fast")
-    problem, engine = prepare(TRAINING, config), engine_of(config)
-    with patch.object(target, name, wraps=getattr(target, name)) as watched:
-        engine.round(problem, engine.start(problem))
-    return int(watched.call_count)
-
-
-def test_a_rule_from_outside_leaves_fused_steps_to_the_model_and_runs_over_batches() -> None:
-    """Weights from outside are weights of batches; a channel that protects looks at single updates."""
-    engine = sys.modules["fedrecplus.engines.fast.engine"]
-    for kind in ("pseudo_items", "virtual_ratings", "encoder", "server_optimizer"):
-        assert calls_with(kind, engine.fused, "train") == 1
-    assert calls_with("aggregation", engine, "train") == 1
-    assert calls_with("aggregation", engine, "updates_of") == 0
-    assert calls_with("channel", engine, "updates_of") == 1

@@ -91,6 +91,12 @@ class Opened:
         """Until all that was rated is on the disk."""
         self.page.wait_for_selector("body:not([data-saving])")
 
+    def delete_everything(self) -> None:
+        """By the button, and the question that follows it."""
+        self.page.click("#delete")
+        self.page.click("#delete-sure")
+        self.until(lambda: not self.rated(), "everything deleted")
+
     def close(self) -> None:
         """Close it."""
         self.context.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.data import Scale
 from fedrecplus.training import train
 from fedrecplus.web.page.build import build_site
+from tests.page.browser import served
 from tests.small_data import small_ratings
 
 RUNS = {
@@ -64,6 +65,13 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return made[name]
 
     return run
+
+
+@pytest.fixture(scope="module")
+def address(site_of: Callable[[str], Path]) -> Iterator[str]:
+    """Where a site of the default is served."""
+    with served(site_of("fedrec+secure")) as where:
+        yield where
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.page.browser import Opened, served
+from tests.page.browser import Opened
 from tests.page.test_in_chromium import WIDTHS, rate_five
 from tests.waiting import GIVE_UP
 
@@ -34,12 +33,6 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True, timeout=GIVE_UP
     )
     return folder
-
-
-@pytest.fixture(scope="module")
-def address(site_of: Callable[[str], Path]) -> Iterator[str]:
-    with served(site_of("fedrec+secure")) as where:
-        yield where
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

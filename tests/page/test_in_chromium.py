@@ -17,12 +17,6 @@ FIVE = {"Item 3": 5, "Item 10": 1, "Item 21": 4, "Item 40": 2, "Item 77": 3}
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 
 
-@pytest.fixture(scope="module")
-def address(site_of: Callable[[str], Path]) -> Iterator[str]:
-    with served(site_of("fedrec+secure")) as where:
-        yield where
-
-
 @pytest.fixture
 def opened(browser: Any, address: str) -> Iterator[Opened]:
     one = Opened(browser, address, viewport={"width": 1280, "height": 900})
@@ -49,9 +43,7 @@ def test_rate_five_reload_recommend_delete(opened: Opened) -> None:
     opened.ready()
     assert opened.rated() == FIVE, "ratings are still there"
     assert opened.listed() == mine
-    opened.page.click("#delete")
-    opened.page.click("#delete-sure")
-    opened.until(lambda: not opened.rated(), "everything deleted")
+    opened.delete_everything()
     assert opened.listed() == everybody
     assert opened.page.evaluate("indexedDB.databases().then((all) => all.length)") == 0
     opened.page.reload()
@@ -105,9 +97,7 @@ def test_where_the_browser_keeps_nothing_the_page_works_and_says_so(browser: Any
     one.rate("Item 3", 5)
     assert one.rated() == {"Item 3": 5}
     assert one.page.get_by_text("keeps nothing for this page").count() == 1
-    one.page.click("#delete")
-    one.page.click("#delete-sure")
-    one.until(lambda: not one.rated(), "deleted")
+    one.delete_everything()
     assert one.complaints == []
     one.close()
 
@@ -198,9 +188,7 @@ def test_an_export_can_be_imported_again(opened: Opened, tmp_path: Path) -> None
     download.value.save_as(tmp_path / "mine.json")
     content = json.loads((tmp_path / "mine.json").read_text())
     assert {each["title"]: each["rating"] for each in content["ratings"]} == FIVE
-    opened.page.click("#delete")
-    opened.page.click("#delete-sure")
-    opened.until(lambda: not opened.rated(), "everything deleted")
+    opened.delete_everything()
     opened.page.set_input_files("#import", tmp_path / "mine.json")
     opened.until(lambda: opened.rated() == FIVE, "imported")
     (tmp_path / "other.json").write_text('{"kind": "something"}')

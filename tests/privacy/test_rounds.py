@@ -91,8 +91,7 @@ def test_a_ring_s_claim_is_about_those_who_take_part() -> None:
 
 
 @pytest.mark.parametrize(
-    "dropout",
-    [["cohort.dropout=0.1"], ["channel.rule=secure", "channel.bound=100", "channel.dropout=0.13"]],
+    "dropout", [["cohort.dropout=0.1"], ["channel.rule=secure", "channel.bound=100", "channel.dropout=0.13"]]
 )
 def test_a_round_fails_where_fewer_devices_answer_than_the_noise_is_calibrated_to(dropout: list[str]) -> None:
     reasons, few = [], 0

@@ -35,9 +35,7 @@ def test_an_update_is_no_larger_than_the_clip(
 
 
 @given(
-    ratings=arrays(float, st.integers(1, 50), elements=st.floats(1, 5)),
-    cap=st.integers(1, 80),
-    more=st.integers(0, 10),
+    ratings=arrays(float, st.integers(1, 50), elements=st.floats(1, 5)), cap=st.integers(1, 80), more=st.integers(0, 10)
 )
 @settings(max_examples=100, deadline=None)
 def test_a_contribution_to_the_statistics_is_no_larger_than_said(ratings: np.ndarray, cap: int, more: int) -> None:

@@ -1,12 +1,14 @@
-"""The frontier: comparisons and audits of the same training in one line, by what their configs say."""
+"""The frontier: comparisons and audits of one training in one line, by what their configs say; and its commands."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
 
+from benchmarks.frontier import Extent, Step, run_all, steps
 from fedrecplus.config import assign, preset, to_tables
 from fedrecplus.web.report.cases import cases_of, protection_of
 from fedrecplus.web.report.frontier import frontier_table
@@ -138,3 +140,23 @@ def test_an_audit_belongs_to_the_training_with_its_settings() -> None:
     rows = [trained("fedmf", 0.9), trained("fedmf", 1.0, "statistics.epsilon=1")]
     cases = cases_of([{"rows": rows}], [attacked("fedmf", "crowd", 0.7, "statistics.epsilon=1.0")])
     assert [bool(case.attacks) for case in cases] == [False, True]
+
+
+def test_steps_have_names_and_places_of_their_own_and_read_what_there_is(tmp_path: Path) -> None:
+    found = {step.name: step for step in steps(Extent(tmp_path / "frontier"))}
+    assert len(found) == len(steps(Extent(tmp_path / "frontier")))
+    written = [step.arguments[-1] for step in found.values()]
+    assert len(set(written)) == len(written)
+    assert all(Path(place).parent.name in ("frontier", "frontier-more") for place in written)
+    for step in found.values():
+        if step.after:
+            assert found[step.after].arguments[-1] in step.arguments
+
+
+def test_a_step_begins_after_the_one_it_reads_and_failures_are_told(tmp_path: Path) -> None:
+    waits = Step("second", ("presets", "fedmf"), 9.0, after="first")
+    done = run_all([waits, Step("first", ("presets", "fedrec"), 1.0), Step("bad", ("nothing",), 5.0)], 2, tmp_path)
+    names = [one["name"] for one in done]
+    assert names.index("first") < names.index("second")
+    assert {one["name"]: one["code"] == 0 for one in done} == {"first": True, "second": True, "bad": False}
+    assert "fedmf" in (tmp_path / "second.log").read_text(encoding="utf-8")

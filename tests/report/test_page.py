@@ -116,22 +116,16 @@ def test_numbers_of_studies_say_command_version_commit_seed_and_time(report: str
 
 def test_every_run_keeps_its_own_origin_whatever_checkout_the_page_is_made_from() -> None:
     run = {"algorithm": "fedmf", "dataset": "d", "fold": 0, "seed": 3}
-    shown = made_of_runs([{**run, "made": MADE}, {**run, "fold": 1, "made": {**MADE, "commit": "abc"}}, run])
-    assert shown.count("<dl>") == 3
+    resumed = {**MADE, "command": "fedrecplus train --resume", "commit": "def", "seconds": 2.0}
+    made = ({**MADE, "resumed": resumed}, {**MADE, "commit": "abc"})
+    shown = made_of_runs([*({**run, "fold": fold, "made": one} for fold, one in enumerate(made)), run])
+    for part in ("train x", "train --resume", ">def<"):
+        assert part in shown
     assert "fedrecplus 0.0.9" in shown
     assert "did not run from a git checkout" in shown
     assert ">abc<" in shown
     assert "not recorded" in shown
     assert "2025-01-02 03:04:05" in shown
-
-
-def test_a_resumed_run_shows_both_commands() -> None:
-    later = {**MADE, "command": "fedrecplus train --resume", "commit": "def", "seconds": 2.0}
-    run = {"algorithm": "fedmf", "dataset": "d", "fold": None, "seed": 0, "made": {**MADE, "resumed": later}}
-    shown = made_of_runs([run])
-    assert "train x" in shown
-    assert "train --resume" in shown
-    assert ">def<" in shown
 
 
 def test_the_paper_s_numbers_stand_beside_its_own_family_and_not_beside_our_presets(folder: Path) -> None:
@@ -206,12 +200,9 @@ def test_ideas_keep_the_columns_of_data_sets_that_weren_t_run(folder: Path) -> N
     assert all(line.split(" | ")[1] == line.split(" | ")[2][:-2] for line in both.splitlines()[3:-1])
 
 
-def test_two_comparisons_of_one_data_set_both_have_their_table(folder: Path) -> None:
-    content = json.loads((folder / "table" / "comparison.json").read_text())
-    assert own_part(page_of([content, content])).count(f"<h3>{DATA}</h3>") == 2
-
-
-def test_sections_of_one_kind_have_names_of_their_own(folder: Path) -> None:
+def test_of_two_contents_of_one_kind_both_are_shown_in_sections_with_names_of_their_own(folder: Path) -> None:
+    comparison = json.loads((folder / "table" / "comparison.json").read_text())
+    assert own_part(page_of([comparison, comparison])).count(f"<h3>{DATA}</h3>") == 2
     content = json.loads((folder / "theory.json").read_text())
     outline = Outline()
     outline.feed(own_part(page_of([content, content])))
@@ -317,8 +308,7 @@ def test_any_runs_make_a_page_and_those_with_other_settings_are_kept_apart(tmp_p
     assert '<section id="runs">' in page
     assert "fedmf, server.rounds=2" in page
     assert "fedmf, server.rounds=3" in page
-    only = exit_code_of(["report", str(tmp_path / "d"), "--out", str(tmp_path / "full.html")])
-    assert only == 0
+    assert exit_code_of(["report", str(tmp_path / "d"), "--out", str(tmp_path / "full.html")]) == 0
     assert "(fit)" in (tmp_path / "full.html").read_text()
 
 
@@ -352,11 +342,13 @@ def test_learning_curves_begin_with_round_1_and_mark_their_points(report: str) -
     assert rounds["layout"]["yaxis"]["hoverformat"] == ".4f"  # as in tables and sentences
 
 
-def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:
+def test_studies_make_pages_of_their_own(folder: Path, tmp_path: Path) -> None:
     quick = ["--dataset", DATA, "--set", "server.rounds=3"]
-    run, pages = tmp_path / "run", [tmp_path / f"{name}.html" for name in ("ablation", "theory", "audit")]
+    run, pages = (
+        folder / "table" / "fedrec" / "fold-0",
+        [tmp_path / f"{name}.html" for name in ("ablation", "theory", "audit")],
+    )
     assert exit_code_of(["ablate", "two-by-two", *quick, "--folds", "2", "--plot", str(pages[0])]) == 0
-    assert exit_code_of(["train", *quick, "--algorithm", "fedrec", "--out", str(run)]) == 0
     assert exit_code_of(["theory", str(run), "--looks", "4", "--plot", str(pages[1])]) == 0
     few = ["--users", "4", "--rounds", "2", "--attacks", "popularity", "--workers", "1"]
     assert exit_code_of(["audit", "--algorithm", str(run), *quick, *few, "--html", str(pages[2])]) == 0

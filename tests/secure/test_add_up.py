@@ -14,7 +14,7 @@ from fedrecplus.config import Config, assign, check
 from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import _summing
-from fedrecplus.protocol import Sums, Traffic, Upload
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.rounds import add_up, client_round, sums_of
 from fedrecplus.testing.example import example_config, example_round, small_ratings
 
@@ -22,6 +22,8 @@ RULES = ("uniform", "wasserstein")
 MODELS = ("mf", "biased-mf", "reconstruction")
 WITH_STATISTIC = ("ials", "joint")
 ROWS = ("whole", "blocks", "rows")
+EVERY_PAIR = [(model, rows, RULES[(a + b) % 2]) for a, model in enumerate(MODELS) for b, rows in enumerate(ROWS)]
+"""of a model, rows and a rule"""
 SMALL = ("channel.statistic_bound=1000", "channel.least_cohort=5", "aggregation.weigh_on=client")
 
 
@@ -44,20 +46,23 @@ def assert_same(found: Sums, expected: Sums) -> None:
     assert (found.overall, found.clients) == (expected.overall, expected.clients)
 
 
-def both(config: Config, uploads: list[Upload], message) -> list[tuple[Sums, Traffic]]:
+def uploads_of(*settings: str) -> tuple[Config, list[Upload], Broadcast]:
+    """Everybody's uploads of the example's first round, and what they were told."""
+    problem, message, devices = example_round(*settings)
+    return problem.config, [client_round(message, device, problem.config)[0] for device in devices], message
+
+
+def both(config: Config, uploads: list[Upload], message: Broadcast) -> list[tuple[Sums, Traffic]]:
     return [
         add_up(uploads, message, assign(config, [f"channel.cryptography={masks}"])) for masks in ("skipped", "computed")
     ]
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("rows", ROWS)
-def test_skipped_masks_give_the_sums_and_the_bytes_of_computed_ones(rule: str, model: str, rows: str) -> None:
+@pytest.mark.parametrize(("model", "rows", "rule"), EVERY_PAIR)
+def test_skipped_masks_give_the_sums_and_the_bytes_of_computed_ones(model: str, rows: str, rule: str) -> None:
     for more in (("channel.bits=16",), ("channel.bits=32", "channel.dropout=0.2")):
-        problem, message, devices = example_round(*changes(rule, model, rows, *more))
-        uploads = [client_round(message, device, problem.config)[0] for device in devices]
-        (quick, quick_cost), (full, cost) = both(problem.config, uploads, message)
+        config, uploads, message = uploads_of(*changes(rule, model, rows, *more))
+        (quick, quick_cost), (full, cost) = both(config, uploads, message)
         assert_same(quick, full)
         assert quick_cost == cost
         assert full.clients < len(uploads) or "dropout" not in more[-1]
@@ -77,13 +82,13 @@ def in_both_engines(config: Config, rounds: int = 1) -> Iterator[tuple[tuple[Sum
 
 
 @pytest.mark.parametrize(
-    ("rule", "model", "rows", "bits"),
+    ("model", "rows", "rule", "bits"),
     [
-        *itertools.product(RULES, MODELS, ROWS, [16]),
-        *itertools.product(["wasserstein"], WITH_STATISTIC, ["whole"], [16, 32]),
+        *((*chosen, 16) for chosen in EVERY_PAIR),
+        *itertools.product(WITH_STATISTIC, ["whole"], ["wasserstein"], [16, 32]),
     ],
 )
-def test_both_engines_add_the_same_whole_numbers(rule: str, model: str, rows: str, bits: int) -> None:
+def test_both_engines_add_the_same_whole_numbers(model: str, rows: str, rule: str, bits: int) -> None:
     config = example_config(*changes(rule, model, rows, f"channel.bits={bits}", "channel.dropout=0.1"))
     for (expected, cost), (found, quick_cost) in in_both_engines(config, rounds=2):
         assert expected.statistic.any() == (model in WITH_STATISTIC)
@@ -100,24 +105,22 @@ def test_rows_of_all_items_and_rows_of_two_tables_are_summed_alike_in_both_engin
 
 
 def test_by_default_no_weights_of_rows_are_sent_and_public_counts_stand_for_them() -> None:
-    problem, message, devices = example_round(*changes("uniform", "mf", "whole", "channel.fewest_contributors=1"))
-    uploads = [client_round(message, device, problem.config)[0] for device in devices]
-    sums, cost = add_up(uploads, message, problem.config)
-    sent, dearer = add_up(uploads, message, assign(problem.config, ["channel.weights=sent"]))
+    config, uploads, message = uploads_of(*changes("uniform", "mf", "whole", "channel.fewest_contributors=1"))
+    sums, cost = add_up(uploads, message, config)
+    sent, dearer = add_up(uploads, message, assign(config, ["channel.weights=sent"]))
     np.testing.assert_allclose(sums.weights, message.public.popularity, rtol=1e-9)
     np.testing.assert_array_equal(sent.weights, message.public.popularity)
     assert dearer.bytes_up - cost.bytes_up == len(uploads) * len(message.V) * 4
-    half, _ = add_up(uploads[:15], message, problem.config)
+    half, _ = add_up(uploads[:15], message, config)
     np.testing.assert_allclose(half.weights, 0.5 * message.public.popularity, rtol=1e-9)
 
 
 def test_whatever_vanishes_both_ways_agree_on_the_sum_or_on_the_reason() -> None:
-    problem, message, devices = example_round(*changes("uniform", "mf", "whole"))
-    uploads = [client_round(message, device, problem.config)[0] for device in devices]
+    usual, uploads, message = uploads_of(*changes("uniform", "mf", "whole"))
     aborted = 0
     for share in (0.1, 0.5, 0.9):
         for rows in ROWS:
-            config = assign(problem.config, [f"channel.dropout={share}", f"channel.rows={rows}"])
+            config = assign(usual, [f"channel.dropout={share}", f"channel.rows={rows}"])
             try:
                 (quick, quick_cost), (full, cost) = both(config, uploads, message)
             except UserError:
@@ -132,12 +135,11 @@ def test_whatever_vanishes_both_ways_agree_on_the_sum_or_on_the_reason() -> None
 
 
 def test_statistics_are_summed_too() -> None:
-    problem, message, devices = example_round(*changes("uniform", "mf", "whole"))
-    made = [client_round(message, device, problem.config)[0] for device in devices]
+    config, made, message = uploads_of(*changes("uniform", "mf", "whole"))
     uploads = [replace(one, statistic=np.array([float(one.client), -1.5])) for one in made]
-    (quick, _), (full, _) = both(problem.config, uploads, message)
+    (quick, _), (full, _) = both(config, uploads, message)
     assert_same(quick, full)
-    np.testing.assert_allclose(full.statistic, sums_of(uploads, message, problem.config).statistic, rtol=1e-5)
+    np.testing.assert_allclose(full.statistic, sums_of(uploads, message, config).statistic, rtol=1e-5)
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
@@ -175,9 +177,8 @@ def test_both_engines_clip_alike(model: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_rows_with_few_contributors_are_zeroed() -> None:
-    problem, message, devices = example_round(*changes("uniform", "mf", "whole", "channel.fewest_contributors=6"))
-    uploads = [client_round(message, device, problem.config)[0] for device in devices]
-    sums, _ = add_up(uploads, message, problem.config)
+    config, uploads, message = uploads_of(*changes("uniform", "mf", "whole", "channel.fewest_contributors=6"))
+    sums, _ = add_up(uploads, message, config)
     rare = message.public.popularity < 6
     assert rare.any()
     assert not sums.total[rare].any()

@@ -7,21 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config
 from fedrecplus.parts.privacy import CLIPPED_SHARE
-from fedrecplus.protocol import Broadcast, Upload
-from fedrecplus.rounds import add_up, client_round, released
-from fedrecplus.testing.example import example_config, example_round
-from tests.secure.test_add_up import changes, in_both_engines
+from fedrecplus.protocol import Upload
+from fedrecplus.rounds import add_up, released
+from fedrecplus.testing.example import example_config
+from tests.secure.test_add_up import changes, in_both_engines, uploads_of
 
 TIGHT = ("channel.bound=0.2", "channel.least_cohort=3", "channel.fewest_contributors=1")
 BUDGET = (*changes("uniform", "reconstruction", "whole"), "aggregation.weigh_on=server", "statistics.source=secure-sum")
-
-
-def uploads_of(*settings: str) -> tuple[Config, list[Upload], Broadcast]:
-    problem, message, devices = example_round(*settings)
-    uploads = [client_round(message, device, problem.config)[0] for device in devices]
-    return problem.config, uploads, message
 
 
 def beyond(uploads: list[Upload], bound: float) -> int:

@@ -16,18 +16,12 @@ import pytest
 from fedrecplus.training import Recommender
 from fedrecplus.web.service import Limits, ServiceOptions
 from tests.service.running import in_thread
-from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP, wait_until
 
 TIGHT = replace(Limits(), rate=0.0, body=2000)
 IMPATIENT = replace(TIGHT, header_seconds=0.4, request_seconds=0.6, idle_seconds=1, connections=8)
 """of time, too: on a busy machine it lets an honest peer go"""
 OTHER = "https://films.example"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory.mktemp("runs") / "one")
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +133,8 @@ def test_reasons_cost_as_much_as_several_requests(run: Path) -> None:
 
 def kept_for(place: tuple[str, int], *sent: bytes) -> float:
     """Seconds until a peer that sends a part and then nothing is let go, however long a busy machine takes to it."""
+    began = time.monotonic()
     with socket.create_connection(place, timeout=GIVE_UP) as opened:
-        began = time.monotonic()
         for part in sent:
             opened.sendall(part)
         with contextlib.suppress(ConnectionResetError):

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from tests.service.running import command
-from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_page_computes_its_list_and_asks_for_nothing_more(browser: Any, tmp_path: Path) -> None:
-    run = finished_run(tmp_path / "run")
+def test_the_page_computes_its_list_and_asks_for_nothing_more(browser: Any, run: Path, tmp_path: Path) -> None:
     with command(run, tmp_path / "errors") as service:
         tab = browser.new_page()
         tab.set_default_timeout(1000 * GIVE_UP)

@@ -10,20 +10,12 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 from fedrecplus.training import MODEL, Recommender, Registry, finished_model
 from tests.service.running import Service, command
 from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP, wait_until
 
 RATINGS = {"3": 5.0, "7": 1.0, "11": 4.0}
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("runs")
-    return finished_run(folder / "one"), finished_run(folder / "two", seed=1)
 
 
 def served(service: Service) -> int:

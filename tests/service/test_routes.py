@@ -19,14 +19,8 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.training import ListOptions, Recommender, Registry
 from fedrecplus.web.page.build import read_model
 from tests.service.running import Service, command
-from tests.training.published_runs import finished_run
 
 RATINGS = {"3": 5.0, "7": 1.0, "11": 4.0}
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory.mktemp("runs") / "one")
 
 
 @pytest.fixture(scope="module")

