@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 WORKERS ?= 2
+# A file's tests run in one process, so that what they share (trainings, servers, clusters, browsers) is made once.
+PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := $(PY) -m pip install --quiet -c constraints.txt
@@ -66,13 +68,13 @@ CORE_TESTS := tests/config tests/contracts tests/rounds tests/secure tests/train
 check: $(CHECK) ## ruff and the core's tests, in a minute on two cores, without torch, Ray and their like
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not whole" $(CORE_TESTS)
+	$(PYTEST) -q -m "not slow and not whole" $(CORE_TESTS)
 
 test: lint ## ruff, mypy and every test that isn't slow
-	$(PY) -m pytest -n $(WORKERS) -m "not slow"
+	$(PYTEST) -m "not slow"
 
-test-slow: $(DEV) docs ## the slow tests, and the documentation
-	$(PY) -m pytest -n $(WORKERS) -m slow
+test-slow: $(DEV) $(DOCS) ## the slow tests, one of which builds the documentation
+	$(PYTEST) -m slow
 
 lint: $(DEV) ## ruff check, ruff format --check, mypy
 	$(PY) -m ruff check .

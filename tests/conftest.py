@@ -24,6 +24,11 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+def pytest_configure() -> None:
+    """Before libraries are loaded, which read it then: threads of theirs that wait for each other take all cores."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_core() -> Iterator[None]:
     """pytest-xdist has the cores: what a test doesn't ask processes for stays in its own, which needs no start."""
