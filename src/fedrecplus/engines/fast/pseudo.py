@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING
+from fedrecplus.arrays import NOTHING, remember_last
 from fedrecplus.device import Device
 from fedrecplus.engines.fast import fused
 from fedrecplus.engines.fast.chunks import on_threads
-from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows, put_back
+from fedrecplus.engines.fast.rows import (
+    ROWS,
+    PseudoRows,
+    Rated,
+    batches_of,
+    device_batch,
+    in_rows,
+    put_back,
+    rated_rows,
+)
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
@@ -22,6 +31,8 @@ from fedrecplus.rounds import predictions_of, select_items, virtual_ratings
 
 _ROWS, _GROWTH = 4 * ROWS, 2.0
 """of a batch: larger than where models train, since here a call costs as much as the padding of many rows"""
+_MOST_KEPT = 1 << 22
+"""ratings that are kept in batches from round to round: some 60 MB"""
 
 
 def pseudo_rows(
@@ -57,11 +68,12 @@ def choose_and_rate(
     choosing: bool,
 ) -> None:
     """Write these clients' pseudo items, if they are chosen now, and their virtual ratings to their places."""
-    rated, indptr = np.diff(problem.ratings.indptr), problem.pseudo_indptr
-    counts, predict = np.diff(indptr), predictor_of(problem, message)
+    indptr, predict = problem.pseudo_indptr, predictor_of(problem, message)
+    counts = np.diff(indptr)
 
-    def work(run: Clients) -> None:
-        device = device_batch(problem, private.U, run, message.V.dtype)
+    def work(batch: tuple[Clients, Rated | None]) -> None:
+        run, rated = batch
+        device = device_batch(problem, private.U, run, message.V.dtype, rated)
         if choosing:
             chosen = select_items(counts[run], device, message, problem.config)
             put_back(run, indptr, chosen, items)
@@ -70,7 +82,16 @@ def choose_and_rate(
         virtual = virtual_ratings(chosen, device, message, problem.config, predict(device))
         put_back(run, indptr, virtual, ratings)
 
-    on_threads(work, batches_of(clients, rated + counts, rated, _ROWS, _GROWTH))
+    on_threads(work, rated_batches(problem, clients, message.V.dtype))
+
+
+@remember_last
+def rated_batches(problem: Problem, clients: Clients, dtype: Any) -> list[tuple[Clients, Rated | None]]:
+    """Clients in batches, beside what they have rated where that is little enough to be kept for the next round."""
+    rated = np.diff(problem.ratings.indptr)
+    runs = batches_of(clients, rated + np.diff(problem.pseudo_indptr), rated, _ROWS, _GROWTH)
+    kept = len(problem.ratings) <= _MOST_KEPT
+    return [(run, rated_rows(problem, run, dtype) if kept else None) for run in runs]
 
 
 def predictor_of(problem: Problem, message: Broadcast) -> Callable[[Device], Predict]:

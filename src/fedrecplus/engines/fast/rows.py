@@ -98,7 +98,11 @@ def put_back(clients: Any, indptr: Any, rows: Any, values: Any) -> None:
             values[at] = rows[line, at - first]
 
 
-def rated_rows(problem: Problem, clients: Clients, dtype: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+Rated = tuple[NDArray[np.int64], NDArray[Any]]
+"""items and ratings, a line for each client"""
+
+
+def rated_rows(problem: Problem, clients: Clients, dtype: Any) -> Rated:
     """Items and ratings of what clients have rated."""
     known, width = problem.ratings, longest(clients, problem.ratings.indptr)
     items, ratings = np.empty((len(clients), width), np.int64), np.empty((len(clients), width), dtype)
@@ -116,10 +120,10 @@ def lay_out_ratings(clients: Any, indptr: Any, items: Any, codes: Any, levels: A
             ratings[line, place] = levels[codes[first + place]] if place < n else 0.0
 
 
-def device_batch(problem: Problem, U: NDArray[Any], clients: Clients, dtype: Any) -> Device:
-    """What these clients' devices hold, without the pseudo items that they keep."""
+def device_batch(problem: Problem, U: NDArray[Any], clients: Clients, dtype: Any, rated: Rated | None = None) -> Device:
+    """What these clients' devices hold, without the pseudo items that they keep; ``rated`` is known or laid out."""
     numbers: Any = clients
-    items, ratings = rated_rows(problem, clients, dtype)
+    items, ratings = rated_rows(problem, clients, dtype) if rated is None else rated
     secrets: Any = problem.secrets[clients]
     ages = None if problem.ages is None else in_rows(problem.ages, clients, problem.ratings.indptr)
     device = Device(numbers, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets, ages=ages)

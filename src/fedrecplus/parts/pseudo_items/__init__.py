@@ -181,7 +181,9 @@ def kernels() -> Any:
 
 def by_kernel(kernel: Callable[..., None], count: Count, rated: Items, items: int, *more: Any) -> Items:
     """What a kernel chooses for a batch of clients, ascending."""
-    wanted = np.minimum(count, items - np.count_nonzero(rated >= 0, axis=-1))
+    wanted = np.asarray(count)
+    if wanted.max(initial=0) > items - rated.shape[-1]:  # somebody may have rated too many
+        wanted = np.minimum(count, items - np.count_nonzero(rated >= 0, axis=-1))
     chosen = np.full((len(rated), int(wanted.max(initial=0))), items)
     kernel(wanted, rated, items, *more, chosen)
     chosen.sort(axis=-1)
