@@ -150,7 +150,7 @@ class CardSums:
         before = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(self.deterministic)
         try:
-            self.total.index_add_(0, items, moved.to(self.total.dtype))
+            self.total[:, : moved.shape[1]].index_add_(0, items, moved.to(self.total.dtype))
             self.per_item.index_add_(0, items, weights)
         finally:
             torch.use_deterministic_algorithms(before)

@@ -6,7 +6,6 @@ are, and batches are added up in order.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import NOTHING, Array
-from fedrecplus.device import Device, Rows
+from fedrecplus.device import Device, Rows, every_item
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows
 from fedrecplus.engines.fast.weighing import Weighing, add_chunks, add_in_steps, add_rows, empty_sums
@@ -48,7 +47,11 @@ class BatchedRound:
     def train(self, clients: Clients) -> tuple[Rows, Trained]:
         """The clients' rows, a line per client, and what training leaves; their new U is kept."""
         device = device_batch(self.problem, self.U, clients, self.dtype)
-        rows = self._all_items(device) if self.model.ALL_ITEMS else self._own_items(device)
+        if not self.model.ALL_ITEMS:
+            rows = self._own_items(device)
+        else:
+            rows = every_item(device, len(self.message.V))
+            rows = rows._replace(items=np.ascontiguousarray(rows.items))  # as kernels read it
         trained = self.model.local_training(device, rows, self.message)
         self.U[clients] = trained.U
         return rows, trained
@@ -72,20 +75,6 @@ class BatchedRound:
         rated = items >= 0
         rated[:, device.items.shape[1] :] = False
         return Rows(items, np.concatenate([device.ratings, virtual], axis=1), rated)
-
-    def _all_items(self, device: Device) -> Rows:
-        """A row of every item; those that are not rated have the rating 0."""
-        shape = (len(device.items), len(self.message.V))
-        ratings, rated = np.zeros(shape, self.dtype), np.zeros(shape, np.bool_)
-        line, place = np.nonzero(device.items >= 0)
-        cells = (line, device.items[line, place])
-        ratings[cells], rated[cells] = device.ratings[line, place], True
-        return Rows(self.every_item[: shape[0]], ratings, rated)
-
-    @functools.cached_property
-    def every_item(self) -> NDArray[np.int64]:
-        """The numbers of all items, a line for each client of the largest batch."""
-        return np.tile(np.arange(len(self.message.V)), (max(1, ROWS_OF_ALL // len(self.message.V)), 1))
 
 
 def train(
