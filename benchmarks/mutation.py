@@ -240,7 +240,7 @@ def _forked(work: Callable[[Any], None]) -> tuple[Any, Any]:
     return process, reader
 
 
-def run(mutants: Sequence[Mutant], tests: Sequence[str] = TESTS, workers: int = 1) -> dict[Mutant, str | None]:
+def run(mutants: Sequence[Mutant], tests: Sequence[str], workers: int) -> dict[Mutant, str | None]:
     """For each mutant the test that noticed it, None where none did."""
     runs, files = Runs(mutants, workers), sorted({str(PACKAGE / mutant.file) for mutant in mutants})
     options = ("-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-m", "not slow", "-o", "addopts=--doctest-modules")
@@ -254,9 +254,11 @@ def main() -> int:
     """Run them, print survivors and the share that died."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__.splitlines()[0])
     parser.add_argument("--files", default=",".join(FILES), help="some of them, with commas between")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="those that should notice, if not all")
     parser.add_argument("--workers", type=int, default=1, help="mutants side by side")
     given = parser.parse_args()
-    killers = run([mutant for file in given.files.split(",") for mutant in mutants(file)], workers=given.workers)
+    drawn = [mutant for file in given.files.split(",") for mutant in mutants(file)]
+    killers = run(drawn, given.tests, given.workers)
     died = sum(killer is not None for killer in killers.values())
     print(f"{died} of {len(killers)} died, {100 * died / len(killers):.1f} %")
     return 0

@@ -84,8 +84,6 @@ def commands(extent: Extent, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
     if "ours" in parts:
         compared = ("--algorithm", OURS, "--baseline", "fedrec", "--folds", str(extent.folds))
         found.append(("compare", *first, *compared, *extent.common, "--out", extent.file(f"table-{extent.sets[0]}")))
-        audited = ("--users", "50", "--rounds", "8", "--json", extent.file("audit.json"))
-        found.append(("audit", "--algorithm", OURS, *first, *audited))
     return found
 
 

@@ -12,13 +12,13 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.heterogeneity import FIGURES, SCENARIOS, START, Study, StudyCell, StudyExtent, heterogeneity
-from fedrecplus.experiments.heterogeneity_tables import findings, table, to_csv, to_dict, to_markdown, verdict
+from fedrecplus.experiments.heterogeneity_tables import table, to_csv, to_dict, to_markdown, verdict
 from fedrecplus.experiments.statistics import PairedTest, fold_mean
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=60, items=50)
 CONFIG = assign(START, ["server.rounds=4", "model.factors=4"])
-SOME_RULES = ("wasserstein mean-own τ=0.5", "coordinate-median")
+SOME_RULES = ("wasserstein mean-own τ=0.5", "trimmed-mean")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_affected_clients_and_attackers_weights_are_reported_where_there_are_any
     for cell in study.cells:
         scenario = SCENARIOS[cell.scenario]
         assert (cell.mean("rmse_affected") is not None) == (scenario.change is not None or scenario.adaptive)
-        weighed = scenario.adaptive and cell.rule != "coordinate-median"
+        weighed = scenario.adaptive and cell.rule != "trimmed-mean"
         assert (cell.mean("weight_share") is not None) == weighed
     copycat = study.cell("copycat", SOME_RULES[0])
     assert copycat
@@ -77,22 +77,26 @@ def test_verdicts_follow_numbers(difference: float, p: float, said: str) -> None
     cell = made_up(difference, p)
     uniform = replace(cell, rule="uniform", test=None)
     assert verdict(cell) == said
-    assert f"{said}: random" in findings(Study("set", "mf", 0.3, 1, "", [uniform, cell]))[0]
+    _, (base, own) = table(to_dict(Study("set", "mf", 0.3, 1, "", [uniform, cell])))
+    mark = {"helps": " ↓", "harms": " ↑"}.get(said, "")
+    assert base == ["uniform", "0.9000", "", ""]
+    assert own == [SOME_RULES[0], f"{difference:+.4f}{mark}", str(int(said == "helps")), str(int(said == "harms"))]
 
 
 def test_a_step_that_blows_up_is_called_diverged() -> None:
     wild = assign(CONFIG, ["model.learning_rate=50", "server.rounds=20"])
     found = heterogeneity(RATINGS, wild, StudyExtent(("clean",), ("krum",)), workers=1)
     assert verdict(found.cells[1]) == "diverges"
-    assert table(to_dict(found))[1] == [["uniform", "diverged"], ["krum", "diverged"]]
-    assert "clean: every rule diverged." in findings(found)
+    assert table(to_dict(found))[1] == [["uniform", "diverged", "", ""], ["krum", "diverged", "0", "0"]]
 
 
 def test_every_format_says_the_same(study: Study) -> None:
     content = json.loads(json.dumps(to_dict(study), allow_nan=False))
     assert [cell["rmse"]["mean"] for cell in content["cells"]] == [cell.mean() for cell in study.cells]
     assert len(to_csv(study).splitlines()) == len(study.cells) + 1
+    assert content["findings"]
     assert all(line in to_markdown(study) for line in content["findings"])
+    assert all(" | ".join(row) in to_markdown(study) for row in table(content)[1])
 
 
 @pytest.mark.parametrize(
@@ -115,8 +119,12 @@ def test_what_can_t_be_run_is_refused(extent: StudyExtent, preset_name: str, sai
 
 def test_the_command_prints_the_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = "synthetic:clients=50,items=30,ratings_per_client=8"
-    command = ["ablate", "heterogeneity", "--dataset", data, "--set", "server.rounds=2", "--scenarios", "clean,random"]
-    assert exit_code_of([*command, "--rules", "trimmed-mean", "--json", str(tmp_path / "h.json")]) == 0
+    command = ["ablate", "heterogeneity", "--dataset", data, "--set", "server.rounds=2"]
+    assert (
+        exit_code_of([*command, "--scenarios", "clean,copycat", "--rules", "size", "--json", str(tmp_path / "h.json")])
+        == 0
+    )
     content, out = json.loads((tmp_path / "h.json").read_text()), capsys.readouterr().out
+    assert content["findings"]
     assert all(finding in out for finding in content["findings"])
     assert content["made"]["seed"] == 0

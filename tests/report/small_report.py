@@ -25,7 +25,7 @@ def small_inputs(folder: Path) -> Path:
         ["compare", *quick, "--algorithm", "fedrec,fedrec+", "--folds", "2", "--out", f"{folder}/table"],
         ["family", "run", *quick, "--folds", "2", "--workers", "1", "--json", f"{folder}/family.json"],
         ["ablate", *quick, "--folds", "2", "--json", f"{folder}/ablation.json"],
-        ["ablate", "heterogeneity", *quick, "--rules", "wasserstein mean-own τ=1,krum", "--json", f"{folder}/h.json"],
+        ["ablate", "heterogeneity", *quick, "--rules", "wasserstein table τ=1,krum", "--json", f"{folder}/h.json"],
         ["audit", "--algorithm", "fedmf,fedrec+", *quick[:4], *few, "--workers", "1", "--json", f"{folder}/audit.json"],
         ["theory", f"{folder}/table/fedrec/fold-0", "--looks", "4", "--json", f"{folder}/theory.json"],
     ):

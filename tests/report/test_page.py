@@ -187,6 +187,13 @@ def test_a_document_s_tables_are_renewed_between_its_marks_and_nothing_else_is(f
     assert family["made"]["command"] in found
 
 
+def test_a_document_is_told_verdicts_in_the_words_of_the_page(folder: Path) -> None:
+    found = renewed(f"<!-- says heterogeneity {DATA} -->\nstale\n<!-- end -->\n", gather([folder / "h.json"]))
+    page = own_part(page_of([json.loads((folder / "h.json").read_text())]))
+    assert found.splitlines()[1] in page.replace("&#x27;", "'")
+    assert "scenarios" in found.splitlines()[1]
+
+
 def test_ideas_keep_the_columns_of_data_sets_that_weren_t_run(folder: Path) -> None:
     """And their own are renewed, not repeated."""
     found = gather([folder / "family.json"])
@@ -194,7 +201,11 @@ def test_ideas_keep_the_columns_of_data_sets_that_weren_t_run(folder: Path) -> N
     once = renewed(empty, found)
     elsewhere = once.replace(f"{DATA}, mf, fixed", "elsewhere, mf, fixed")
     both = renewed(elsewhere, found)
-    assert both.splitlines()[1] == f"| RMSE | elsewhere, mf, fixed | {DATA}, mf, fixed |"
+    head = "the claim, and the change of RMSE"
+    assert both.splitlines()[1] == f"| {head} | elsewhere, mf, fixed | {DATA}, mf, fixed |"
+    claims = json.loads((folder / "family.json").read_text())["claims"]
+    own = [f"| {each['says']} | {each['verdict']}, {each['difference']:+.4f} |" for each in claims]
+    assert once.splitlines()[3:-1] == own
     assert renewed(both, found) == both
     assert renewed(once, found) == once
     assert all(line.split(" | ")[1] == line.split(" | ")[2][:-2] for line in both.splitlines()[3:-1])

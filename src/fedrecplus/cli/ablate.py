@@ -156,7 +156,9 @@ def _heterogeneity(
     with stop_on_interrupt("nothing is kept of an unfinished study") as stop:
         study = clients.heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
     shown, content = heterogeneity_tables, heterogeneity_tables.to_dict(study)
-    show_table(*shown.table(content), f"RMSE of honest clients: {study.algorithm} on {study.dataset}")
+    show_table(
+        *shown.table(content), f"RMSE of honest clients, and changes of it: {study.algorithm} on {study.dataset}"
+    )
     say("↓ better, ↑ worse than uniform weights (Wilcoxon over clients, Holm over the table)\n")
     for finding in content["findings"]:
         say(f"- {finding}")

@@ -6,20 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedrecplus.experiments.comparison import Table, published
-from fedrecplus.experiments.family import FEDREC, FEDREC_PLUS, verdict_of
+from fedrecplus.experiments.family import CLAIMS, FEDREC, verdict_of
 from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.markdown import markdown_table
 
-IDEAS = {
-    "FedRec+ against FedRec, user average (Table I)": (FEDREC_PLUS, FEDREC),
-    "the first idea alone: similar items, nearest ratings": ("FedRec+, similar items alone", FEDREC),
-    "… of it, nearest ratings of random items": ("random items, nearest ratings", FEDREC),
-    "the second idea alone: Wasserstein weights": ("FedRec+, Wasserstein weights alone", FEDREC),
-    "the second idea beside the first": (FEDREC_PLUS, "FedRec+, similar items alone"),
-    "FedRec+ against FedRec, hybrid filling": (FEDREC_PLUS, "FedRec, hybrid filling"),
-    "FedRec+ against FedMF, which has no pseudo items": (FEDREC_PLUS, "FedMF"),
-}
-"""what the paper's ideas bring: one member against another"""
 _AUTHORS = {
     ("pmf", "FedMF"): "FedRec PMF, no filling",
     ("pmf", FEDREC): "FedRec PMF, user average, ρ=1",
@@ -41,17 +31,14 @@ def table_column(content: dict[str, Any]) -> str:
 
 
 def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
-    """What each idea changes of the RMSE, a column per run of the family."""
-    claims = [{(claim["better"], claim["worse"]): claim for claim in content["claims"]} for content in contents]
-    rows = [[idea, *(_change(of_run.get(pair)) for of_run in claims)] for idea, pair in IDEAS.items()]
-    return ("RMSE", *map(table_column, contents)), rows
+    """Whether each claim holds and what it changes of the RMSE, a column per run of the family."""
+    runs = [{claim["says"]: claim for claim in content["claims"]} for content in contents]
+    rows = [[says, *(_outcome(run[says]) if says in run else "–" for run in runs)] for says, *_ in CLAIMS]
+    return ("the claim, and the change of RMSE", *map(table_column, contents)), rows
 
 
-def _change(claim: dict[str, Any] | None) -> str:
-    if claim is None:
-        return "–"
-    outcome = verdict(claim)
-    return f"{claim['difference']:+.4f}" + (f" ({outcome})" if outcome in ("no difference", "mixed") else "")
+def _outcome(claim: dict[str, Any]) -> str:
+    return f"{verdict(claim)}, {claim['difference']:+.4f}"
 
 
 def verdict(claim: dict[str, Any]) -> str:

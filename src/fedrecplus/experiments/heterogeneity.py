@@ -105,7 +105,7 @@ RULES: dict[str, tuple[str, ...]] = {
             f"aggregation.rows={rows}",
             f"aggregation.temperature={temperature}",
         )
-        for rows, temperature in itertools.product(("table", "own", "mean-own"), (0.5, 1.0))
+        for rows, temperature in itertools.product(("table", "mean-own"), (0.5, 1.0))
     },
     "wasserstein mean-own τ=0.5 to the mean": (
         *_WASSERSTEIN,
@@ -117,7 +117,6 @@ RULES: dict[str, tuple[str, ...]] = {
     SCAFFOLD: ("aggregation.rule=uniform", _ON_SERVER),
     FEDEBA: ("aggregation.rule=uniform", _ON_SERVER),
     "geometric-median": ("aggregation.rule=geometric-median",),
-    "coordinate-median": ("aggregation.rule=coordinate-median",),
     "trimmed-mean": ("aggregation.rule=trimmed-mean",),
     "krum": ("aggregation.rule=krum",),
 }

@@ -25,29 +25,8 @@ def verdict(cell: StudyCell) -> str:
 
 
 def findings(study: Study) -> list[str]:
-    """Where each rule helps and where it doesn't, which rule did best in each scenario, and how far attackers got."""
-    lines = [_about_rule(study, rule) for rule in study.rules if rule != BASELINE]
-    lines += [_best(study, scenario) for scenario in study.scenarios]
-    return lines + [line for scenario in study.scenarios for line in _attackers(study, scenario)]
-
-
-def _about_rule(study: Study, rule: str) -> str:
-    groups: dict[str, list[str]] = {"helps": [], "no difference": [], "harms": [], "diverges": []}
-    for cell in (cell for cell in study.cells if cell.rule == rule):
-        judgement = verdict(cell)
-        change = f" ({cell.test.difference:+.4f})" if cell.test and judgement in ("helps", "harms") else ""
-        groups[judgement].append(cell.scenario + change)
-    said = [f"{what}: {', '.join(names)}" for what, names in groups.items() if names]
-    return f"{rule} against uniform. {'. '.join(said)}."
-
-
-def _best(study: Study, scenario: str) -> str:
-    errors = _means(study, scenario, "rmse")
-    if not errors:
-        return f"{scenario}: every rule diverged."
-    best = min(errors, key=errors.__getitem__)
-    beside = f", uniform {errors[BASELINE]:.4f}" if BASELINE in errors and best != BASELINE else ""
-    return f"{scenario} ({SCENARIOS[scenario].summary}): lowest error {best}, {errors[best]:.4f}{beside}."
+    """How far attackers got. Where rules help is in the table."""
+    return [line for scenario in study.scenarios for line in _attackers(study, scenario)]
 
 
 def _attackers(study: Study, scenario: str) -> list[str]:
@@ -91,14 +70,25 @@ def to_dict(study: Study) -> dict[str, Any]:
 
 
 def table(content: dict[str, Any], corner: str = "rule") -> tuple[list[str], list[list[str]]]:
-    """From the JSON: a row per rule, a column per scenario: RMSE of honest clients, marked where it differs from
-    uniform."""
-    rows = {rule: [rule] for rule in content["rules"]}
+    """From the JSON: a row per rule, a column per scenario, and in how many of them the rule helps and harms.
+
+    Of uniform weights the RMSE of honest clients; of a rule what it changes, in the mean over clients, and its verdict.
+    """
     marks = {"helps": " ↓", "harms": " ↑"}
-    for cell in content["cells"]:
-        error = "diverged" if cell["rmse"] is None else f"{cell['rmse']['mean']:.4f}"
-        rows[cell["rule"]].append(error + marks.get(cell["verdict"], ""))
-    return [corner, *content["scenarios"]], list(rows.values())
+    rows = []
+    for rule in content["rules"]:
+        own = [cell for cell in content["cells"] if cell["rule"] == rule]
+        verdicts = [cell["verdict"] for cell in own]
+        counts = ["", ""] if rule == BASELINE else [str(verdicts.count(verdict)) for verdict in marks]
+        rows.append([rule, *(_change(cell) + marks.get(cell["verdict"], "") for cell in own), *counts])
+    return [corner, *content["scenarios"], *marks], rows
+
+
+def _change(cell: dict[str, Any]) -> str:
+    if cell["rmse"] is None:
+        return "diverged"
+    test = cell["against_uniform"]
+    return f"{cell['rmse']['mean']:.4f}" if test is None else f"{test['difference']:+.4f}"
 
 
 def to_csv(study: Study) -> str:
@@ -113,7 +103,7 @@ def to_csv(study: Study) -> str:
 
 def to_markdown(study: Study) -> str:
     """The table and what it says."""
-    title = f"## heterogeneity: {study.algorithm} on {study.dataset}, RMSE of honest clients"
+    title = f"## heterogeneity: {study.algorithm} on {study.dataset}, RMSE of honest clients, and changes of it"
     return f"{title}\n\n{table_and_findings(to_dict(study))}"
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedrecplus.arrays import Array
+from fedrecplus.arrays import Array, compiled
 from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import sorted_rows, weighted_means
 from fedrecplus.protocol import Broadcast, Upload
@@ -37,13 +37,8 @@ class GeometricMedian(RobustAggregation[Settings]):
         table = np.zeros(broadcast.V.shape)
         if uploads:
             items, rows, starts = sorted_rows(uploads)
-            counts = np.diff(starts, append=len(rows))
             median = weighted_means(rows, np.ones(len(rows)), starts)
-            for _ in range(self.settings.iterations):
-                distances = np.linalg.norm(rows - np.repeat(median, counts, axis=0), axis=1)
-                before = median
-                median = weighted_means(rows, 1.0 / np.maximum(distances, self.settings.smoothing), starts)
-                if np.allclose(median, before, rtol=self.settings.tolerance, atol=1e-12):
-                    break
+            own = self.settings
+            compiled().geometric_medians(rows, starts, own.iterations, own.tolerance, own.smoothing, median)
             table[items] = median
         return table

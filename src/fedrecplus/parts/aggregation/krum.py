@@ -61,7 +61,9 @@ def scores(rows: Array, neighbours: int) -> Array:
 
     After: Blanchard, El Mhamdi, Guerraoui, Stainer 2017.
     """
-    distances = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)
+    centred = rows - rows.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    distances = np.maximum(squares[:, None] + squares[None, :] - 2.0 * centred @ centred.T, 0.0)
     np.fill_diagonal(distances, np.inf)
-    nearest: Array = np.sort(distances, axis=1)[:, :neighbours].sum(axis=1)
+    nearest: Array = np.partition(distances, neighbours - 1, axis=1)[:, :neighbours].sum(axis=1)
     return nearest

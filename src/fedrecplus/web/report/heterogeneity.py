@@ -61,7 +61,11 @@ def _errors(content: dict[str, Any]) -> str:
         for cell in content["cells"]
         if cell["verdict"] in colours
     }
-    return table(*heterogeneity_tables.table(content, "RMSE"), "↓ better, ↑ worse.", classes)
+    return table(
+        *heterogeneity_tables.table(content, "RMSE"),
+        "RMSE under uniform weights, and what rules change of it in the mean over clients; ↓ better, ↑ worse.",
+        classes,
+    )
 
 
 def _map(grid: _Grid) -> str:

@@ -1,8 +1,8 @@
 """Tables of a document, renewed between its marks: ``<!-- NAME -->`` before, ``<!-- end -->`` after.
 
 A name is a kind of study and what it is of: ``ideas mf``, ``family ml-100k mf fixed``, ``figure ml-100k``,
-``course ml-100k``, ``heterogeneity ml-100k``, ``theory NAME``. What wasn't run keeps its text; the ideas keep the
-columns of data sets that weren't.
+``course ml-100k``, ``heterogeneity ml-100k``, ``theory NAME``; with ``says`` before it, the study's verdict in words.
+What wasn't run keeps its text; the ideas keep the columns of data sets that weren't.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fedrecplus.experiments.theory import conditions_table, horizons_table, lemm
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.elements import PAPER_PRESET
 from fedrecplus.web.report.inputs import Found
+from fedrecplus.web.report.verdicts import said
 
 _MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n)(?P<text>.*?)(<!-- end -->)", re.S)
 
@@ -45,6 +46,7 @@ def _blocks(inputs: Sequence[Found]) -> Iterator[tuple[str, str]]:
     for kind, content in ((each.kind, each.content) for each in inputs):
         for name, table in _TABLES[kind](content) if kind in _TABLES else ():
             yield name, f"{table}{_origin(content)}"
+            yield f"says {name}", "".join(f"{line}\n" for line in said(kind, content))
 
 
 def _ideas(inputs: Sequence[Found]) -> Iterator[tuple[str, Table]]:
@@ -75,11 +77,11 @@ def _heterogeneity(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _theory(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
     tables = [markdown_table(*conditions_table(content)), markdown_table(*lemmas_table(content["lemmas"]))]
-    said = [content["says"][-1], weights_in_words(content)]
+    lines = [content["says"][-1], weights_in_words(content)]
     if "corollary" in content:
         tables.append(markdown_table(*horizons_table(content["corollary"])))
-        said = [*said, *content["corollary"]["says"]]
-    yield f"theory {content['algorithm']}", "\n".join([*tables, *(f"{line}\n" for line in said)])
+        lines += content["corollary"]["says"]
+    yield f"theory {content['algorithm']}", "\n".join([*tables, *(f"{line}\n" for line in lines)])
 
 
 def _course(content: dict[str, Any]) -> Iterator[tuple[str, str]]:

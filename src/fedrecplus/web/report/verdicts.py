@@ -24,7 +24,7 @@ _WORDS = {
 
 def verdicts_section(inputs: Sequence[Found]) -> Section | None:
     """A sentence per claim; None where nothing of the paper's was run."""
-    lines = [line for each in inputs if each.kind in _SAYS for line in _SAYS[each.kind](each.content)]
+    lines = [line for each in inputs for line in said(each.kind, each.content)]
     if not lines:
         return None
     apart = (
@@ -32,6 +32,11 @@ def verdicts_section(inputs: Sequence[Found]) -> Section | None:
         "Our presets, which have another model and more, stand apart below, and prove nothing about the paper.",
     )
     return Section("verdicts", "The paper's claims, in words", [paragraph(*apart), bullets(lines)])
+
+
+def said(kind: str, content: dict[str, Any]) -> list[str]:
+    """A study's verdicts; none where it is not one of the paper's."""
+    return _SAYS[kind](content) if kind in _SAYS else []
 
 
 def _family(content: dict[str, Any]) -> list[str]:
