@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
@@ -48,6 +48,25 @@ def one_thread() -> contextlib.AbstractContextManager[Any]:
 @functools.cache
 def _libraries() -> threadpoolctl.ThreadpoolController:
     return threadpoolctl.ThreadpoolController()
+
+
+def on_threads(work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
+    """``work`` on every part, results in order.
+
+    Each with one thread of linear algebra. Threads of its own wait for each other in a loop: on two busy cores
+    ``fedrec+secure`` on ML-100K took 31 s of processor time with them, and 4 to 6 without.
+    """
+    threads = core_count()
+    with one_thread():
+        if threads == 1 or len(parts) == 1:
+            return [work(part) for part in parts]
+        return list(_pool(threads, os.getpid()).map(work, parts))
+
+
+@functools.cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    # keyed by process: threads do not survive a fork
+    return ThreadPoolExecutor(threads, thread_name_prefix="fedrecplus")
 
 
 def worker_count(wanted: int, tasks: int) -> int:

@@ -15,6 +15,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.randomness import uniform
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.groups import few_ratings, many_ratings, tail_items
+from fedrecplus.workers import on_threads
 
 LIKED = 4.0
 """a test rating from here up, in standard units, makes an item relevant"""
@@ -226,32 +227,26 @@ def judged_lists(
 ) -> Lists:
     """The lists of some clients, who all have relevant test ratings, ``liked``. All may be those of a shard."""
     depths, popularity, tail = terms.depths, terms.popularity, tail_items(terms.popularity)
-    everywhere: dict[str, list[Array]] = {}
-    on_tail: dict[str, list[Array]] = {}
-    shares: dict[int, list[Array]] = {depth: [] for depth in depths}
     shown = {depth: np.zeros(training.item_count, dtype=bool) for depth in depths}
-    for block in blocks(clients, training.item_count):
-        scores = scores_of(block, predictor, fallback, popularity)
+
+    def judged(block: NDArray[np.int64]) -> tuple[dict[Any, Array], ...]:
+        scores, shares = scores_of(block, predictor, fallback, popularity), {}
         scores[cells(training, block)] = -np.inf
         lists = top_lists(scores, popularity, depths[-1])
         relevant = np.zeros(scores.shape, dtype=bool)
         relevant[cells(liked, block)] = True
-        _measure(everywhere, lists, relevant, depths)
-        _measure(on_tail, lists, relevant & tail, depths)
         for depth in depths:
             listed, filled = lists[:, :depth], lists[:, :depth] >= 0
             shown[depth][listed[filled]] = True
             sums = np.where(filled, popularity[np.maximum(listed, 0)], 0).sum(axis=1)
-            shares[depth].append(sums / np.maximum(filled.sum(axis=1), 1) / terms.clients)
-    return Lists(
-        clients,
-        0,
-        terms.relevant_from,
-        {name: np.concatenate(values) for name, values in everywhere.items()},
-        {name: np.concatenate(values) for name, values in on_tail.items()},
-        shown,
-        {depth: np.concatenate(values) for depth, values in shares.items()},
+            shares[depth] = sums / np.maximum(filled.sum(axis=1), 1) / terms.clients
+        return _measured(lists, relevant, depths), _measured(lists, relevant & tail, depths), shares
+
+    by_client, on_tail, popular = (
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for parts in zip(*on_threads(judged, blocks(clients, training.item_count)), strict=True)
     )
+    return Lists(clients, 0, terms.relevant_from, by_client, on_tail, shown, popular)
 
 
 def measure_named(name: str) -> tuple[str, int]:
@@ -309,16 +304,15 @@ def scores_of(
     return scores
 
 
-def _measure(
-    by_client: dict[str, list[Array]], lists: NDArray[np.int64], relevant: NDArray[np.bool_], depths: Sequence[int]
-) -> None:
-    """Add a block's figures; not a number for a client without a relevant item."""
+def _measured(lists: NDArray[np.int64], relevant: NDArray[np.bool_], depths: Sequence[int]) -> dict[Any, Array]:
+    """A block's figures; not a number for a client without a relevant item."""
     hits = np.take_along_axis(relevant, np.maximum(lists, 0), axis=1) & (lists >= 0)
     counts = relevant.sum(axis=1)
-    for depth in depths:
-        for name, measure in MEASURES.items():
-            values = measure(hits[:, :depth], np.maximum(counts, 1), depth)
-            by_client.setdefault(f"{name}@{depth}", []).append(np.where(counts > 0, values, np.nan))
+    return {
+        f"{name}@{depth}": np.where(counts > 0, measure(hits[:, :depth], np.maximum(counts, 1), depth), np.nan)
+        for depth in depths
+        for name, measure in MEASURES.items()
+    }
 
 
 def cells(ratings: Ratings, clients: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

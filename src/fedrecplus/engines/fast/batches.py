@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import NOTHING, Array
 from fedrecplus.device import Device, Rows, every_item
-from fedrecplus.engines.fast.chunks import chunks, on_threads
+from fedrecplus.engines.fast.chunks import chunks
 from fedrecplus.engines.fast.rows import ROWS, PseudoRows, batches_of, device_batch, in_rows
 from fedrecplus.engines.fast.weighing import Weighing, add_chunks, add_in_steps, add_rows, empty_sums
 from fedrecplus.engines.interface import Clients
@@ -23,6 +23,7 @@ from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import Trained
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import check_weights
+from fedrecplus.workers import on_threads
 
 ROWS_OF_ALL = 4 * ROWS
 """where clients have rows of all items: fewer would be a client or two"""

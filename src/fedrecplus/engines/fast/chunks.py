@@ -5,17 +5,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from fedrecplus.workers import core_count, one_thread
-
-Result = TypeVar("Result")
 
 _CHUNKS = 8
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -52,22 +45,3 @@ def keep_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_TRIM_THRESHOLD, 1 << 28)
         mallopt(_MMAP_THRESHOLD, 1 << 25)
-
-
-def on_threads(work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
-    """``work`` on every part, results in order.
-
-    Each with one thread of linear algebra. Threads of its own wait for each other in a loop: on two busy cores
-    ``fedrec+secure`` on ML-100K took 31 s of processor time with them, and 4 to 6 without.
-    """
-    threads = core_count()
-    with one_thread():
-        if threads == 1 or len(parts) == 1:
-            return [work(part) for part in parts]
-        return list(_pool(threads, os.getpid()).map(work, parts))
-
-
-@functools.cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    # keyed by process: threads do not survive a fork
-    return ThreadPoolExecutor(threads, thread_name_prefix="fedrecplus")

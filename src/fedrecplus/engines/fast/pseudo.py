@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import NOTHING, remember_last
 from fedrecplus.device import Device
 from fedrecplus.engines.fast import fused
-from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.fast.rows import (
     ROWS,
     PseudoRows,
@@ -28,6 +27,7 @@ from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.virtual_ratings import Predict
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import predictions_of, select_items, virtual_ratings
+from fedrecplus.workers import on_threads
 
 _ROWS, _GROWTH = 4 * ROWS, 2.0
 """of a batch: larger than where models train, since here a call costs as much as the padding of many rows"""

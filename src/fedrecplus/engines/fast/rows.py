@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import NOTHING, kernel
 from fedrecplus.device import Device
-from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.interface import Clients
 from fedrecplus.engines.problem import Problem
+from fedrecplus.workers import on_threads
 
 ROWS = 8_192
 """of a batch, about: enough that calls cost little, and few enough to stay in a cache"""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import kernel
 from fedrecplus.device import Device
-from fedrecplus.engines.fast.chunks import chunks, on_threads
+from fedrecplus.engines.fast.chunks import chunks
 from fedrecplus.engines.fast.fused._columns import gather, move_user, products, pull_on_user, silence, stride, whole
 from fedrecplus.engines.fast.fused._epochs import local_epochs
 from fedrecplus.engines.fast.fused._updates import add_weighted, distance_of, row_updates
@@ -21,6 +21,7 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import Model, mf
 from fedrecplus.protocol import Broadcast, Sums
+from fedrecplus.workers import on_threads
 
 
 class Steps(NamedTuple):
