@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.audit.canaries import audited_by_canaries, canary_sentence
-from fedrecplus.audit.epsilon_bounds import bounds, epsilon_bound, gaussian_bound, gaussian_epsilon
+from fedrecplus.audit.epsilon_bounds import bounds, epsilon_bound, gaussian_bound
 from fedrecplus.config import assign, check, dumps, preset
 from fedrecplus.engines import Problem, prepare
 from fedrecplus.errors import UserError
@@ -123,13 +123,6 @@ def test_two_bounds_share_what_may_go_wrong_between_them() -> None:
     each = epsilon_bound(scores, included, 1e-5, 0.975), gaussian_bound(scores, included, 1e-5, 0.975)
     assert bounds(scores, included, 1e-5, 0.95) == each
     assert bounds(scores, included, 1e-5, 0.95, normal=False) == (epsilon_bound(scores, included, 1e-5, 0.95), 0.0)
-
-
-def test_the_epsilon_of_a_gaussian_mechanism_is_dp_accountings() -> None:
-    dp_accounting = pytest.importorskip("dp_accounting")
-    for mu in (0.1, 1.0, 4.0):
-        expected = dp_accounting.get_epsilon_gaussian(1.0 / mu, 1e-5)
-        assert gaussian_epsilon(mu, 1e-5) == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_has_no_claim_or_too_many_canaries_is_refused() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from fedrecplus.arrays import Array
+from fedrecplus.parts.privacy import gaussian_epsilon
 
 LEVEL = 0.95
 _GUESSED = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -73,21 +74,3 @@ def gaussian_bound(scores: Array, included: NDArray[np.bool_], delta: float, lev
     apart = float(inside.mean() - outside.mean()) / max(spread, 1e-300)
     error = math.sqrt(1.0 / len(inside) + 1.0 / len(outside) + apart**2 / (2.0 * count))
     return gaussian_epsilon(max(0.0, apart - float(norm.ppf(level)) * error), delta)
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The ε at which a Gaussian mechanism of this μ has this δ. After: Balle and Wang 2018, Theorem 8"""
-
-    def delta_at(epsilon: float) -> float:
-        first = norm.cdf(mu / 2.0 - epsilon / mu)
-        return float(first - math.exp(min(epsilon + norm.logcdf(-mu / 2.0 - epsilon / mu), 700.0)))
-
-    if mu <= 0.0 or delta_at(0.0) <= delta:
-        return 0.0
-    low, high = 0.0, 1.0
-    while delta_at(high) > delta:
-        high *= 2.0
-    while high - low > 1e-4 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if delta_at(middle) > delta else (low, middle)
-    return low

@@ -14,6 +14,7 @@ from fedrecplus.parts.privacy._accounting import (
     Release as Release,
     ReleasePlan as ReleasePlan,
     epsilon_of as epsilon_of,
+    gaussian_epsilon as gaussian_epsilon,
     planned as planned,
 )
 from fedrecplus.parts.privacy._budget import CLIPPED_SHARE as CLIPPED_SHARE, BudgetSettings, Calibration as Calibration

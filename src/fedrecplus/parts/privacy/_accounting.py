@@ -62,6 +62,11 @@ def epsilon_of(releases: Iterable[Release], delta: float, accountant: str = "PLD
     return _epsilon(releases, delta, accountant) if releases else 0.0
 
 
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The ε at which a single Gaussian release of noise multiplier 1/μ has this δ. After: Balle and Wang 2018"""
+    return float(_dp_accounting().get_epsilon_gaussian(1.0 / mu, delta)) if mu > 0.0 else 0.0
+
+
 @functools.lru_cache(maxsize=64)
 def planned(
     epsilon: float,
