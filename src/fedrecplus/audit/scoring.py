@@ -202,11 +202,7 @@ def true_positives_at(scores: Array, rated: NDArray[np.bool_], false_alarms: flo
     values, place = np.unique(-scores, return_inverse=True)
     hits = np.concatenate([[0.0], np.cumsum(np.bincount(place, rated, len(values)))]) / rated.sum()
     alarms = np.concatenate([[0.0], np.cumsum(np.bincount(place, ~rated, len(values)))]) / (~rated).sum()
-    asked = np.asarray(false_alarms, dtype=np.float64)
-    last = np.searchsorted(alarms, asked, side="right") - 1
-    after = np.minimum(last + 1, len(values))
-    part = (asked - alarms[last]) / np.maximum(alarms[after] - alarms[last], 1e-300)
-    return np.where(last == len(values), 1.0, hits[last] + part * (hits[after] - hits[last]))
+    return np.asarray(np.interp(false_alarms, alarms, hits))
 
 
 def expected_hits(scores: Array, rated: NDArray[np.bool_], named: int) -> float:

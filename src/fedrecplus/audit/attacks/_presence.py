@@ -75,9 +75,15 @@ class Moving:
     def log_ratio(self, client: int, parts: Array) -> Array:
         """Of each row's having a part like this one of the person's in it, a row per item; 0 where no row is summed."""
         moved, gain = self.of(client)
-        toward = np.linalg.solve(self.spread, parts.T).T
-        leaning = (moved * toward).sum(axis=1) / np.sqrt(self.raters)
-        return np.where(self.summed, leaning - 0.5 * gain * (parts * toward).sum(axis=1) / self.raters, 0.0)
+        return np.where(self.summed, leaning(moved, self.spread, parts, self.raters, gain), 0.0)
+
+
+def leaning(rest: Array, spread: Array, parts: Array, raters: Array, gain: float = 1.0) -> Array:
+    """Log likelihood ratio of each row's having its part in it, ``gain`` times: the rest of it, over √n, is normal."""
+    toward = np.linalg.solve(spread, parts.T).T
+    return np.asarray(
+        (rest * toward).sum(axis=1) / np.sqrt(raters) - 0.5 * gain * (parts * toward).sum(axis=1) / raters
+    )
 
 
 def moving(transcript: Transcript, columns: slice) -> Moving:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array
 from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
-from fedrecplus.audit.attacks._presence import moving, raters_of, unexplained
+from fedrecplus.audit.attacks._presence import leaning, moving, raters_of, unexplained
 from fedrecplus.parts.model.ials import Ials
 from fedrecplus.settings import Annotated, Settings as _Settings, number
 
@@ -74,11 +74,9 @@ class RowSums:
     summed: NDArray[np.bool_]
 
     def log_ratio(self, W: Array, u: Array) -> Array:
-        """Of the row's being one with w(1 − u·W_i)u in it: the rest of it is normal. 0 where no row is summed."""
-        x = self.weight * np.outer(1.0 - W @ u, u)
-        toward = np.linalg.solve(self.spread, x.T).T
-        ratio = (self.rest * toward).sum(axis=1) / np.sqrt(self.raters) - 0.5 * (x * toward).sum(axis=1) / self.raters
-        return np.where(self.summed, ratio, 0.0)
+        """Of the row's being one with w(1 − u·W_i)u in it; 0 where no row is summed."""
+        parts = self.weight * np.outer(1.0 - W @ u, u)
+        return np.where(self.summed, leaning(self.rest, self.spread, parts, self.raters), 0.0)
 
 
 def rows_of(transcript: Transcript, round_number: int, columns: slice) -> RowSums:
