@@ -17,13 +17,14 @@ from dataclasses import replace
 import numpy as np
 
 from fedrecplus.arrays import Array
-from fedrecplus.config import Config, loads
+from fedrecplus.config import Config
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.device.missed import Past, missed_sums
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
 from fedrecplus.deploy.wire.request import Request, grouping_of, told_tables
+from fedrecplus.deploy.wire.settings import config_of_text
 from fedrecplus.deploy.wire.steps import first_state, grown_state, is_possible, next_state, of_run, sums_told
 from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
@@ -124,7 +125,7 @@ def stepped_tables(store: Store, asked: Packet, sums: Packet) -> Packet | None:
     if kept is None or kept.round + 1 != asked.facts["round"] or catalogue is None:
         return None
     try:
-        config = loads(str(asked.facts["config"]), "the server's config", allow=store.allowed_rules)
+        config = config_of_text(str(asked.facts["config"]), store.allowed_rules)
         of_last = of_run(config, entry_of(str(asked.facts.get("leaf", ""))), kept.round)
         stepped = _stepped(kept, sums_told(sums.arrays), catalogue, of_last)
         state = grown_state(stepped, catalogue.public, config)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrecplus.config import Config, dumps, loads
+from fedrecplus.config import Config
 from fedrecplus.deploy.device.budget import book, check_cost, task_of
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.device.identity import Identities
@@ -28,6 +28,7 @@ from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.request import Request
 from fedrecplus.deploy.wire.ring import STATISTICS_ROUND, SumTerms, persons_bound, sum_terms
+from fedrecplus.deploy.wire.settings import config_of_text, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage, decode_stage_request, encode_stage, mask_context
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingVector, encode, is_clipped, without_marks, zeros
@@ -94,7 +95,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     facts = (request.session.hex(), request.model, request.round, request.digest, V, request.catalogue)
     with store.changing():
         store.connection.execute("DELETE FROM sums WHERE model = ?", (request.model,))
-        store.put("sums", [(*facts, dumps(request.config), client.to_bytes(), None, request.task.digest)])
+        store.put("sums", [(*facts, told_text(request.config), client.to_bytes(), None, request.task.digest)])
         store.log_sent(_line(stage, reply, persons, 0, started, request.size))
     return reply
 
@@ -177,7 +178,7 @@ def _refuse_second(store: Store, V: str, task: str, round_number: int) -> None:
 def _terms(store: Store, kept: _Kept, client: SecureClient) -> tuple[Config, SumTerms]:
     """The settings that a sum was begun with, and its terms."""
     catalogue = load_catalogue(store, kept.catalogue)
-    config, layout = loads(kept.config, "a sum's config", allow=store.allowed_rules), client.layout
+    config, layout = config_of_text(kept.config, store.allowed_rules), client.layout
     return config, terms_of(config, catalogue, kept.round, (layout.items, layout.columns))
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config, check, loads
+from fedrecplus.config import Config, check
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.log import LogHead
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
-from fedrecplus.deploy.wire.settings import fixed_settings, told_text
+from fedrecplus.deploy.wire.settings import config_of_text, fixed_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage, is_secure
 from fedrecplus.deploy.wire.steps import SUM, sum_arrays, sums_told
 from fedrecplus.deploy.wire.task import Task
@@ -149,7 +149,7 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
     if wrong:
         raise Refusal("version", wrong)
     try:
-        config = loads(str(packet.facts.get("config")), "the server's config", allow=allowed_rules)
+        config = config_of_text(str(packet.facts.get("config")), allowed_rules)
     except UnknownName as error:  # of the same protocol, so it came later
         raise Refusal("version", f"{error.problem} in the server's config: upgrade this node") from None
     except UserError as error:
