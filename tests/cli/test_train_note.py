@@ -45,3 +45,10 @@ def test_where_devices_would_refuse_the_sums_the_people_they_need_are_named(
 
 def test_nothing_is_said_where_nothing_is_tested(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "note:" not in said(capsys, tmp_path, "--full", "--set", "server.rounds=1")
+
+
+def test_while_it_chooses_it_says_what_it_has_tried(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert exit_code_of(["train", "--dataset", DATA, "--full", "--out", str(tmp_path / "run")]) == 0
+    text = capsys.readouterr().err
+    at = [text.index(words) for words in ("choosing", "tried fedrec+secure", "tried biases", "algorithm: ")]
+    assert at == sorted(at)

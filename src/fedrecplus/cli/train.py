@@ -172,7 +172,9 @@ def train_command(
 def _what_suits(training: Ratings, start: Config, chosen: Config, how: Split, *, changed: bool) -> tuple[Config, str]:
     """The settings that suit the ratings, or the ones that were changed, and why; it is said, too."""
     choice = Choice(chosen, "with settings of your own; nothing else was tried") if changed else None
-    choice = choice or choose(training, start.seed, how)
+    if choice is None:
+        tell("choosing by a validation cut of the training ratings, which takes about as long as the training …")
+        choice = choose(training, start.seed, how, tried=lambda candidate: tell(f"tried {candidate.figures}"))
     tell(f"algorithm: {choice.config.algorithm}: {choice.why}")
     return choice.config, choice.why
 

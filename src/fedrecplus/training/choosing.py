@@ -122,10 +122,17 @@ class Validated:
         return (float(lead.mean()), float(lead.std()) / np.sqrt(len(lead))) if len(lead) else (0.0, 0.0)
 
 
-def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, validate: bool = True) -> Choice:
+def choose(
+    ratings: Ratings,
+    seed: int = 0,
+    how: str | Split = "random",
+    *,
+    validate: bool = True,
+    tried: Callable[[Validated], object] = lambda _: None,
+) -> Choice:
     """The settings that suit these ratings, for a test part that is split off as ``how`` says.
 
-    Without ``validate`` by what the data are alone.
+    Without ``validate`` by what the data are alone. ``tried`` is told of each candidate when its figures are there.
     """
     people = _people(ratings)
     secure, plain = (assign(preset(name), [f"seed={seed}"]) for name in (RATINGS, FALLBACK))
@@ -139,7 +146,13 @@ def choose(ratings: Ratings, seed: int = 0, how: str | Split = "random", *, vali
         return Choice(secure, f"it suits {kind}; nothing else was tried")
     sizes = (secure, *_wider(secure, ratings))
     sizes = sizes[-1:] if ratings.likes_alone and _is_large(ratings) else sizes
-    choice = _validated_choice(sizes, plain, kind, lambda config, rounds: _validated(config, fitted, held_out, rounds))
+
+    def validated(config: Config, rounds: int) -> Validated:
+        candidate = _validated(config, fitted, held_out, rounds)
+        tried(candidate)
+        return candidate
+
+    choice = _validated_choice(sizes, plain, kind, validated)
     return _widened(choice, secure, ratings)
 
 
