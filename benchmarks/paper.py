@@ -13,13 +13,13 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from fedrecplus.experiments.family import shipped_settings
 
 MODELS = ("mf", "reconstruction", "pmf", "svdpp")
-PARTS = ("tune", "claims", "figure", "heterogeneity", "theory", "ours")
+PARTS = ("claims", "figure", "heterogeneity", "theory", "ours")
 OURS = "fedmf,fedrec,fedrec-hf,fedrec++,fedrec+paper,fedrec+,fedrec+private"
 # steps so small that the theorem's conditions hold, for the model that it is about
 _SMALL = (
@@ -37,91 +37,41 @@ STUDIED = {
 HORIZONS = "10,32,100,316,1000"
 
 
-@dataclass(frozen=True)
-class Extent:
-    """What is run, and how."""
+def commands(sets: list[str], parts: list[str], models: list[str], out: Path, many: list[str]) -> Iterator[list[str]]:
+    """All commands of some parts, ``many`` being the options of those that train on several folds.
 
-    sets: tuple[str, ...]
-    out: Path
-    engine: str = "fast"
-    workers: int = 0
-    folds: int = 5
-    seeds: int = 5
-    """of the study of heterogeneity, 1 to 5"""
-    points: int = 32
-    models: tuple[str, ...] = MODELS
-    """in which the family is trained"""
-    settings: tuple[str, ...] = ()
-    """of every training, to try all commands quickly"""
-
-    @property
-    def common(self) -> tuple[str, ...]:
-        """Options of every study."""
-        changed = (f"engine={self.engine}", *self.settings)
-        return (*set_options(changed), "--workers", str(self.workers))
-
-    def file(self, name: str) -> str:
-        """A file of the run."""
-        return str(self.out / name)
-
-
-def set_options(changes: tuple[str, ...]) -> tuple[str, ...]:
-    """Settings as options."""
-    return tuple(word for change in changes for word in ("--set", change))
-
-
-def commands(extent: Extent, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """All commands of some parts; heterogeneity, theory and our presets are studied on the first data set."""
-    found: list[tuple[str, ...]] = []
-    for name in extent.sets:
-        found += _of_set(extent, name, parts)
-    first = ("--dataset", extent.sets[0])
+    Heterogeneity, theory and our presets are studied on the first data set.
+    """
+    first = sets[0]
+    for name in sets:
+        if "figure" in parts:
+            figure = ["ablate", "pseudo-items", "--dataset", name, "--algorithm", "fedrec+paper", *many]
+            yield [*figure, "--json", f"{out}/figure-{name}.json"]
+        for model in models if "claims" in parts else ():
+            family = ["family", "run", "--dataset", name, "--model", model, *many]
+            yield [*family, "--json", f"{out}/family-{name}-{model}-fixed.json"]
+            if model in shipped_settings().get(name, {}):
+                yield [*family, "--tuned", "--json", f"{out}/family-{name}-{model}-tuned.json"]
     if "heterogeneity" in parts:
-        how = ("--set", "server.rounds=25", *extent.common, "--folds", str(extent.seeds))
-        found.append(("ablate", "heterogeneity", *first, *how, "--json", extent.file("heterogeneity.json")))
-    if "theory" in parts:
-        found += _theory(extent, first)
+        study = ["ablate", "heterogeneity", "--dataset", first, "--set", "server.rounds=25", *many]
+        yield [*study, "--json", f"{out}/heterogeneity.json"]
     if "ours" in parts:
-        compared = ("--algorithm", OURS, "--baseline", "fedrec", "--folds", str(extent.folds))
-        found.append(("compare", *first, *compared, *extent.common, "--out", extent.file(f"table-{extent.sets[0]}")))
-    return found
+        compared = ["compare", "--dataset", first, "--algorithm", OURS, "--baseline", "fedrec", *many]
+        yield [*compared, "--out", f"{out}/table-{first}"]
 
 
-def _of_set(extent: Extent, name: str, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The paper's claims and its figure on one data set."""
-    found: list[tuple[str, ...]] = []
-    if "figure" in parts:
-        options = ("--algorithm", "fedrec+paper", "--folds", str(extent.folds), *extent.common)
-        figure = ("--json", extent.file(f"figure-{name}.json"))
-        found.append(("ablate", "pseudo-items", "--dataset", name, *options, *figure))
-    for model in extent.models:
-        found += _of_model(extent, name, model, parts)
-    return found
-
-
-def _of_model(extent: Extent, name: str, model: str, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
-    how, tuned, found = ("--dataset", name, "--model", model, *extent.common), extent.file("family.toml"), []
-    run = ("family", "run", *how, "--folds", str(extent.folds))
-    if "claims" in parts:
-        found.append((*run, "--json", extent.file(f"family-{name}-{model}-fixed.json")))
-    if "tune" in parts:
-        points = ("--points", str(extent.points), "--out", tuned)
-        found.append(("family", "tune", *how, *points, "--json", extent.file(f"tune-{name}-{model}.json")))
-    if "claims" in parts and ("tune" in parts or model in shipped_settings().get(name, {})):
-        ours = ("--settings-file", tuned) if "tune" in parts else ()
-        found.append((*run, "--tuned", *ours, "--json", extent.file(f"family-{name}-{model}-tuned.json")))
-    return found
-
-
-def _theory(extent: Extent, data: tuple[str, ...]) -> list[tuple[str, ...]]:
+def theory_commands(data: str, out: Path, own: list[str], workers: int) -> Iterator[list[str]]:
     """The theorem beside the paper's preset, and beside steps so small that it applies; the corollary beside those."""
-    train, found = ("train", *data, "--algorithm", "fedrec+paper", *set_options(extent.settings)), []
     for number, (name, changes) in enumerate(STUDIED.items(), start=1):
-        run = extent.file(name)
-        over = () if number == 1 else ("--looks", "12", "--corollary", HORIZONS, "--workers", str(extent.workers))
-        found.append((*train, *set_options(changes), "--out", run))
-        found.append(("theory", run, *over, "--json", extent.file(f"theory-{number}.json")))
-    return found
+        train = ["train", "--dataset", data, "--algorithm", "fedrec+paper", *own, *set_options(changes)]
+        yield [*train, "--out", f"{out}/{name}"]
+        more = ["--looks", "12", "--corollary", HORIZONS, "--workers", str(workers)] if changes else []
+        yield ["theory", f"{out}/{name}", *more, "--json", f"{out}/theory-{number}.json"]
+
+
+def set_options(changes: tuple[str, ...] | list[str]) -> list[str]:
+    """Settings as options."""
+    return [word for change in changes for word in ("--set", change)]
 
 
 def main() -> int:
@@ -129,24 +79,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default="ml-100k", help="data sets, with spaces between")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"))
-    parser.add_argument("--parts", default=",".join(PARTS[1:]), help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--engine", default=Extent.engine)
-    parser.add_argument("--workers", type=int, default=Extent.workers, help="trainings side by side; 0: one per core")
-    parser.add_argument("--folds", type=int, default=Extent.folds)
-    parser.add_argument("--seeds", type=int, default=Extent.seeds, help="of the study of heterogeneity")
-    parser.add_argument("--points", type=int, default=Extent.points, help="settings that tuning tries")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--models", default=",".join(MODELS), help=f"some of {','.join(MODELS)}")
+    parser.add_argument("--engine", default="fast")
+    parser.add_argument("--workers", type=int, default=0, help="trainings side by side; 0: one per core")
+    parser.add_argument("--folds", type=int, default=5, help="and seeds of the study of heterogeneity")
     parser.add_argument("--set", action="append", default=[], help="a setting of every training, to try them quickly")
     given = parser.parse_args()
-    extent = Extent(
-        tuple(given.sets.split()), given.out, given.engine, given.workers, given.folds, given.seeds,
-        given.points, tuple(given.models.split(",")), tuple(given.set),
-    )  # fmt: skip
-    extent.out.mkdir(parents=True, exist_ok=True)
-    return max(run(command, given.out) for command in commands(extent, tuple(given.parts.split(","))))
+    sets, parts, own = given.sets.split(), given.parts.split(","), set_options(given.set)
+    many = ["--set", f"engine={given.engine}", *own, "--workers", str(given.workers), "--folds", str(given.folds)]
+    wanted = list(commands(sets, parts, given.models.split(","), given.out, many))
+    if "theory" in parts:
+        wanted += theory_commands(sets[0], given.out, own, given.workers)
+    given.out.mkdir(parents=True, exist_ok=True)
+    return max(run(command, given.out) for command in wanted)
 
 
-def run(command: tuple[str, ...], out: Path) -> int:
+def run(command: list[str], out: Path) -> int:
     """0 where it ended well. What it took is appended to ``took.jsonl``, with the processor time of its workers."""
     started, before = time.perf_counter(), _processor_seconds()
     print("fedrecplus", *command, file=sys.stderr, flush=True)
