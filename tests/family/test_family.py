@@ -13,7 +13,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import preset, to_tables
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import family_tables, tuning_cut
+from fedrecplus.experiments import tuning_cut
 from fedrecplus.experiments.family import (
     CLAIMS,
     FEDREC_PLUS,
@@ -24,9 +24,10 @@ from fedrecplus.experiments.family import (
     own_settings,
     shipped_settings,
     start,
+    tables,
     verdict_of,
 )
-from fedrecplus.experiments.family_tuning import RANGES, points, tune_family
+from fedrecplus.experiments.family.tuning import RANGES, points, tune_family
 from fedrecplus.experiments.statistics import PairedTest, holm, paired_test
 from tests.small_data import small_ratings
 
@@ -69,7 +70,7 @@ def test_claims_are_differences_of_the_means_beside_them(content: dict[str, Any]
     for claim in content["claims"]:
         assert claim["difference"] == pytest.approx(rmse[claim["better"]] - rmse[claim["worse"]])
         assert claim["verdict"] == verdict_of(claim["difference"], PairedTest(**claim["test"]))
-    text = family_tables.to_markdown(content)
+    text = tables.to_markdown(content)
     assert all(f"{value:.4f}" in text for value in rmse.values())
 
 

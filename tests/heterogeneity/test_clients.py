@@ -7,7 +7,7 @@ import pytest
 
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.engines import SimulationState, engine_of, prepare, rounds
-from fedrecplus.experiments.heterogeneous_clients import (
+from fedrecplus.experiments.heterogeneity.clients import (
     FEW,
     AttackedEngine,
     SkewedProblem,

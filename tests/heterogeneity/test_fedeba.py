@@ -10,8 +10,7 @@ import pytest
 
 from fedrecplus.config import assign
 from fedrecplus.engines import Problem, SimulationState, engine_of, message_of, prepare, rounds
-from fedrecplus.experiments import fedeba
-from fedrecplus.experiments.heterogeneity import START
+from fedrecplus.experiments.heterogeneity import START, fedeba
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=20, items=25)

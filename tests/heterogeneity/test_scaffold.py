@@ -8,7 +8,7 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.engines import engine_of, prepare, rounds
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
+from fedrecplus.experiments.heterogeneity.scaffold import ScaffoldEngine, require_plain_mf
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=25, items=30)

@@ -11,8 +11,16 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.heterogeneity import FIGURES, SCENARIOS, START, Study, StudyCell, StudyExtent, heterogeneity
-from fedrecplus.experiments.heterogeneity_tables import table, to_csv, to_dict, to_markdown, verdict
+from fedrecplus.experiments.heterogeneity.study import (
+    FIGURES,
+    SCENARIOS,
+    START,
+    Study,
+    StudyCell,
+    StudyExtent,
+    heterogeneity,
+)
+from fedrecplus.experiments.heterogeneity.tables import table, to_csv, to_dict, to_markdown, verdict
 from fedrecplus.experiments.statistics import PairedTest, fold_mean
 from tests.small_data import small_ratings
 

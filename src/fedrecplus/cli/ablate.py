@@ -16,7 +16,7 @@ from fedrecplus.cli.options import config_of, load_with_bar
 from fedrecplus.config import Config
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments import ablate as grids, heterogeneity as clients, heterogeneity_tables
+from fedrecplus.experiments import ablate as grids, heterogeneity as clients
 from fedrecplus.provenance import Stopwatch
 
 HETEROGENEITY = "heterogeneity"
@@ -155,7 +155,7 @@ def _heterogeneity(
 
     with stop_on_interrupt("nothing is kept of an unfinished study") as stop:
         study = clients.heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
-    shown, content = heterogeneity_tables, heterogeneity_tables.to_dict(study)
+    shown, content = clients.tables, clients.tables.to_dict(study)
     show_table(
         *shown.table(content), f"RMSE of honest clients, and changes of it: {study.algorithm} on {study.dataset}"
     )

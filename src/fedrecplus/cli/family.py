@@ -14,7 +14,8 @@ from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.options import check_file_place, load_with_bar
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import family as members_of, family_tables, family_tuning as search, tuning_cut
+from fedrecplus.experiments import family as members_of, tuning_cut
+from fedrecplus.experiments.family import tables, tuning as search
 from fedrecplus.files import read_text, write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
@@ -74,11 +75,11 @@ def run(
             monitor=monitor,
         )
     content: dict[str, Any] = {**results.to_dict(), "made": watch.made(0)}
-    show_table(*family_tables.errors_table(content), title, spare=("RMSE, 95 % interval", "NMSE"))
+    show_table(*tables.errors_table(content), title, spare=("RMSE, 95 % interval", "NMSE"))
     if content["claims"]:
         say("")
-        show_table(*family_tables.claims_table(content))
-    shared.write_files(content, json_file, plot_file, {markdown_file: family_tables.to_markdown(content)})
+        show_table(*tables.claims_table(content))
+    shared.write_files(content, json_file, plot_file, {markdown_file: tables.to_markdown(content)})
 
 
 @family_app.command("tune")

@@ -8,10 +8,7 @@ if TYPE_CHECKING:
     from fedrecplus.experiments import (
         ablate as ablate,
         family as family,
-        family_tables as family_tables,
-        family_tuning as family_tuning,
         heterogeneity as heterogeneity,
-        heterogeneity_tables as heterogeneity_tables,
     )
     from fedrecplus.experiments.baselines import is_import_path as is_import_path
     from fedrecplus.experiments.benchmark import (
@@ -45,8 +42,6 @@ if TYPE_CHECKING:
         cross_validate as cross_validate,
         named_configs as named_configs,
     )
-    from fedrecplus.experiments.family import FEDREC as FEDREC
-    from fedrecplus.experiments.heterogeneity import PAPER as PAPER
     from fedrecplus.experiments.jobs import Job as Job, JobOutcome as JobOutcome, Monitor as Monitor
     from fedrecplus.experiments.search_space import (
         Dimension as Dimension,

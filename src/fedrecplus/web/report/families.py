@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.experiments import FEDREC, family_tables, fold_mean, published
+from fedrecplus.experiments import fold_mean, published
+from fedrecplus.experiments.family import FEDREC, tables
 from fedrecplus.web.report.elements import NAMES, Section, bullets, figure_axis, means, paragraph, plot, table, text
 from fedrecplus.web.report.inputs import made
 
@@ -19,7 +20,7 @@ _SAME = (
 def family_sections(contents: Sequence[dict[str, Any]]) -> list[Section]:
     """A section per data set, with all runs of the family on it; one more of FedRec's own models, if any was run."""
     sections: list[Section] = []
-    ordered = sorted(contents, key=family_tables.table_column)
+    ordered = sorted(contents, key=tables.table_column)
     for name in dict.fromkeys(content["dataset"] for content in ordered):
         own = [content for content in ordered if content["dataset"] == name]
         paper, fedrec = ([content for content in own if bool(content["claims"]) == claims] for claims in (True, False))
@@ -37,9 +38,7 @@ def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:
             _SAME,
             "p: Wilcoxon's signed-rank test over clients, with Holm's correction for all claims of a table.",
         ),
-        table(
-            *family_tables.ideas_table(contents), "What the paper's ideas bring: changes of RMSE, negative is better."
-        ),
+        table(*tables.ideas_table(contents), "What the paper's ideas bring: changes of RMSE, negative is better."),
         bullets(_printed(name)),
         _gain(contents),
         *(part for content in contents for part in _tables(content)),
@@ -51,9 +50,9 @@ def _tables(content: dict[str, Any]) -> list[str]:
     """One run of the family."""
     settings = {member["name"]: "\n".join(member["settings"]) for member in content["members"]}
     return [
-        f"<h3>{text(family_tables.title(content))}</h3>",
-        table(*family_tables.errors_table(content)),
-        table(*family_tables.claims_table(content)) if content["claims"] else "",
+        f"<h3>{text(tables.title(content))}</h3>",
+        table(*tables.errors_table(content)),
+        table(*tables.claims_table(content)) if content["claims"] else "",
         made(content.get("made"), {"what all members share": content["config"], **settings}),
     ]
 
@@ -76,6 +75,6 @@ def _gain(contents: Sequence[dict[str, Any]]) -> str:
         errors = {member["name"]: [row["rmse"] for row in member["rows"]] for member in content["members"]}
         names = [name for name in errors if name != FEDREC and FEDREC in errors]
         changes = {n: fold_mean([a - b for a, b in zip(errors[n], errors[FEDREC], strict=True)]) for n in names}
-        traces.append(means(family_tables.table_column(content), changes))
+        traces.append(means(tables.table_column(content), changes))
     layout = {"xaxis": figure_axis(f"RMSE less that of {FEDREC}", zeroline=True), "yaxis": NAMES}
     return plot(traces, layout, f"Where the gain comes from: RMSE less that of {FEDREC}, mean ± sd over folds.")

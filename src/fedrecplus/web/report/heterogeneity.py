@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from fedrecplus.experiments import heterogeneity_tables
+from fedrecplus.experiments.heterogeneity import tables
 from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, heatmap, paragraph, plot, table, trace
 from fedrecplus.web.report.inputs import made
 
@@ -62,7 +62,7 @@ def _errors(content: dict[str, Any]) -> str:
         if cell["verdict"] in colours
     }
     return table(
-        *heterogeneity_tables.table(content, "RMSE"),
+        *tables.table(content, "RMSE"),
         "RMSE under uniform weights, and what rules change of it in the mean over clients; ↓ better, ↑ worse.",
         classes,
     )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fedrecplus.experiments import FoldMean, Table, family_tables, heterogeneity_tables
+from fedrecplus.experiments import FoldMean, Table, family, heterogeneity
 from fedrecplus.experiments.theory import conditions_table, horizons_table, lemmas_table, weights_in_words
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.elements import PAPER_PRESET
@@ -53,13 +53,13 @@ def _ideas(inputs: Sequence[Found]) -> Iterator[tuple[str, Table]]:
     """What the paper's ideas bring, by model."""
     families = [each.content for each in inputs if each.kind == "family" and each.content["claims"]]
     for model in dict.fromkeys(content["model"] for content in families):
-        own = sorted((content for content in families if content["model"] == model), key=family_tables.table_column)
-        yield f"ideas {model}", family_tables.ideas_table(own)
+        own = sorted((content for content in families if content["model"] == model), key=family.tables.table_column)
+        yield f"ideas {model}", family.tables.ideas_table(own)
 
 
 def _family(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
     settings = "tuned" if content["tuned"] else "fixed"
-    yield f"family {content['dataset']} {content['model']} {settings}", family_tables.to_markdown(content)
+    yield f"family {content['dataset']} {content['model']} {settings}", family.tables.to_markdown(content)
 
 
 def _figure(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -72,7 +72,7 @@ def _figure(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _heterogeneity(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield f"heterogeneity {content['dataset']}", heterogeneity_tables.table_and_findings(content, "RMSE")
+    yield f"heterogeneity {content['dataset']}", heterogeneity.tables.table_and_findings(content, "RMSE")
 
 
 def _theory(content: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from fedrecplus.experiments import PAPER, family_tables
+from fedrecplus.experiments import family
+from fedrecplus.experiments.heterogeneity import PAPER
 from fedrecplus.experiments.theory import weights_in_words
 from fedrecplus.web.report.elements import PAPER_PRESET, Section, bullets, paragraph
 from fedrecplus.web.report.inputs import Found
@@ -44,7 +45,7 @@ def _family(content: dict[str, Any]) -> list[str]:
     settings = "each tuned" if content["tuned"] else "every setting the same"
     said = [f"{content['dataset']}, {content['model']}, {settings}."]
     for outcome, words in _WORDS.items():
-        own = [_by(claim) for claim in content["claims"] if family_tables.verdict(claim) == outcome]
+        own = [_by(claim) for claim in content["claims"] if family.tables.verdict(claim) == outcome]
         said += [f"{words}: {'; '.join(own)}."] if own else []
     return [" ".join(said)] if content["claims"] else []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.experiments.heterogeneity import BASELINE, FIGURES, RULES, SCENARIOS, Study, StudyCell
+from fedrecplus.experiments.heterogeneity.study import BASELINE, FIGURES, RULES, SCENARIOS, Study, StudyCell
 from fedrecplus.markdown import csv_table, markdown_table
 
 SIGNIFICANT = 0.05

@@ -17,8 +17,7 @@ from fedrecplus.config import Config, assign, check, dumps
 from fedrecplus.data import Ratings, split
 from fedrecplus.engines import Diverged, Engine, Problem, engine_of, prepare, rounds
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.fedeba import FedEbaEngine
-from fedrecplus.experiments.heterogeneous_clients import (
+from fedrecplus.experiments.heterogeneity.clients import (
     AttackedEngine,
     Change,
     SkewedProblem,
@@ -31,8 +30,9 @@ from fedrecplus.experiments.heterogeneous_clients import (
     rotate,
     shift,
 )
+from fedrecplus.experiments.heterogeneity.fedeba import FedEbaEngine
+from fedrecplus.experiments.heterogeneity.scaffold import ScaffoldEngine, require_plain_mf
 from fedrecplus.experiments.jobs import require_federation
-from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, holm, paired_test
 from fedrecplus.parts.model.mf import Mf
 from fedrecplus.training import (

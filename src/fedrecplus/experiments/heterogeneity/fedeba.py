@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import Array
 from fedrecplus.config import assign
 from fedrecplus.engines import Engine, PrivateState, Problem, item_columns
-from fedrecplus.experiments.wrapped_engine import WrappedEngine
+from fedrecplus.experiments.heterogeneity.wrapped_engine import WrappedEngine
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.rounds import divide, weighted_sum
 

@@ -15,7 +15,7 @@ from fedrecplus.arrays import Array
 from fedrecplus.config import Config
 from fedrecplus.engines import Engine, PrivateState, Problem
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.wrapped_engine import WrappedEngine
+from fedrecplus.experiments.heterogeneity.wrapped_engine import WrappedEngine
 from fedrecplus.parts.model.mf import Mf
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 

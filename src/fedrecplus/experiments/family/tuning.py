@@ -14,7 +14,7 @@ from scipy.stats import qmc
 from fedrecplus.config import Config, assign, check, value_of
 from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.family import member_config, members_in
+from fedrecplus.experiments.family.members import member_config, members_in
 from fedrecplus.experiments.validation import Cut, evaluations
 from fedrecplus.workers import Stop, Tell, run_tasks
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import Array
 from fedrecplus.data import STANDARD_HIGH, Ratings
 from fedrecplus.engines import Engine, PrivateState, Problem, item_columns
-from fedrecplus.experiments.fedeba import FedEbaEngine
-from fedrecplus.experiments.wrapped_engine import WrappedEngine
+from fedrecplus.experiments.heterogeneity.fedeba import FedEbaEngine
+from fedrecplus.experiments.heterogeneity.wrapped_engine import WrappedEngine
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import keys, normal, subkey, uniform

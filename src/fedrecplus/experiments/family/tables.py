@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedrecplus.experiments.comparison import Table, published
-from fedrecplus.experiments.family import CLAIMS, FEDREC, verdict_of
+from fedrecplus.experiments.family.members import CLAIMS, FEDREC, verdict_of
 from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.markdown import markdown_table
 
