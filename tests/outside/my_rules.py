@@ -290,9 +290,7 @@ from typing import final
 
 import numpy as np
 
-from fedrecplus.audit.attacks import Attack
-from fedrecplus.audit.attacks import Guess, silent
-from fedrecplus.audit.transcript import Transcript
+from fedrecplus.audit.attacks import Attack, Guess, Transcript, silent
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as Base
 

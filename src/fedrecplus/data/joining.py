@@ -71,17 +71,11 @@ def one_set(training: Ratings, test: Ratings, folds: NDArray[np.uint8] | None = 
     clients, items, codes = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("client_of_rating", "items", "codes")
     )
-    order = np.lexsort((items, clients))
-    timed = training.timestamps is not None and test.timestamps is not None
-    return replace(
-        training,
-        indptr=training.indptr + test.indptr,
-        items=items[order],
-        codes=codes[order],
-        timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
-        order=_order_of_both(training, test)[order] if timed else None,
-        folds=None if folds is None else folds[order],
-    )
+    times, order = None, None
+    if training.timestamps is not None and test.timestamps is not None:
+        times, order = np.concatenate([training.timestamps, test.timestamps]), _order_of_both(training, test)
+    both = replace(training, codes=codes, timestamps=times, order=order, folds=folds)
+    return both.renumbered(clients, items)
 
 
 def _order_of_both(training: Ratings, test: Ratings) -> NDArray[np.int64]:
