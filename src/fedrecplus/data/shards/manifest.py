@@ -15,7 +15,6 @@ from fedrecplus.files import write_json
 MANIFEST, ITEMS = "manifest.json", "items.parquet"
 FORMAT = 1
 _AGAIN = "write the shards again: fedrecplus data shard DATASET --out FOLDER --overwrite"
-_AT_ONCE = 1 << 22
 _MOST_NAMED = 3
 """folders of shards that an error points to"""
 
@@ -128,11 +127,8 @@ def _no_shards(path: Path) -> UserError:
 
 def digest_of(file: Path) -> str:
     """A file's SHA-256."""
-    digest = hashlib.sha256()
     with file.open("rb") as opened:
-        while block := opened.read(_AT_ONCE):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def is_shard_folder(path: str | Path) -> bool:
