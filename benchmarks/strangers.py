@@ -201,6 +201,10 @@ SETS: dict[str, tuple[Callable[[int], pl.DataFrame], Sequence[str]]] = {
     "mostly fives": (lambda seed: on_scale(World(2500, 900, 6, 0.8, 2).rows(seed), 1, 5, 1, 6, 1.6), COLD),
     "40 people": (partial(stars, World(40, 30, 9, 0.4)), ("random", "cold-users")),
     "two ratings each": (partial(stars, World(3000, 300, 2, 0.0, 2, taste=1.2)), ("random",)),
+    "two each, no taste": (
+        partial(stars, World(3000, 100, 2, 0.0, 2, skew=1.0, taste=0, taste_of_ratings=0, noise=0.8, bias=0)),
+        ("random",),
+    ),
     "one very active": (one_active, ("random",)),
     "3,000 items": (partial(stars, World(400, 3000, 50, skew=0.7)), ("random", "cold-users")),
     "12 items": (partial(stars, World(2000, 12, 6, 0.3, 2, skew=0.3)), ("random",)),
