@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +17,17 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from fedrecplus.deploy.http.answers import KEPT, Answer, AnswerWriter
+from fedrecplus.deploy.http.waiting import WaitingRoom
 from fedrecplus.deploy.operate.processes import server_port
+from fedrecplus.deploy.server import CoordinatedRun, Database, Deployment, Lease, begin
+from fedrecplus.deploy.server.lease import is_held
+from fedrecplus.deploy.server.link import DatabaseLink
+from fedrecplus.deploy.server.presence import present_nodes, say_present
+from fedrecplus.deploy.server.roster import Roster
 from fedrecplus.deploy.server.schema import metadata
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire.packet import Packet
 from tests.deploy.cluster import Cluster, exact, kill
 from tests.deploy.replay import simulated
 from tests.small_data import small_ratings
@@ -67,6 +78,34 @@ def postgres() -> Iterator[Postgres]:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", postgres.port)) == 0:
                     postgres.stop()
+
+
+def test_machines_whose_clocks_differ_are_one_server(
+    postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes of a worker whose clock was ahead were asked nothing, and those of one that was behind were not seen."""
+    database, clock = Database(postgres.address), time.time
+    database.upgrade()
+    items, terms = ItemCatalogue.of(small_ratings()), Deployment(1)
+    run = begin(database, tmp_path / "run", exact(), terms, items, {"dataset": "small"})
+    node, _ = Roster(database).admit(bytes(32))
+    lease = Lease(database)
+    assert lease.take()
+    (question,) = DatabaseLink(CoordinatedRun(lease, run.number)).ask({node: Packet({"round": 0}, {})}, 60.0)
+    for ahead in (-3600.0, 3600.0):
+        with monkeypatch.context() as elsewhere, contextlib.closing(Database(postgres.address)) as there:
+            elsewhere.setattr(time, "time", lambda ahead=ahead: clock() + ahead)
+            assert is_held(there)
+            assert not Lease(there).take()
+            assert WaitingRoom(there, "elsewhere")._open_questions() == {node: question}
+            say_present(there, "elsewhere", [node], {})
+            assert present_nodes(database) == [node]
+            say_present(database, "elsewhere", [], {})
+            code = Roster(there).invite("anna", 600.0)
+            if ahead > 0:
+                assert AnswerWriter(there).stored([Answer(question, node, b"sealed")]) == [KEPT]
+        assert Roster(database).enrol(code, bytes([1 + (ahead > 0), *bytes(31)]), "") is not None
+    database.close()
 
 
 def test_a_database_stopped_and_started_in_a_round_costs_nothing_but_time(postgres: Postgres, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ One that is written by itself waits for the disk, and on SQLite for every other 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -83,7 +82,7 @@ class AnswerWriter:
             return [self._alone(answer) for answer in batch]
 
     def _together(self, batch: Sequence[Answer]) -> list[int]:
-        numbers, now = {answer.work for answer in batch}, time.time()
+        numbers, now = {answer.work for answer in batch}, self.database.time()
         asked = work.outerjoin(answers, answers.c.work == work.c.id)
         query = select(work.c.id, work.c.node, work.c.until, answers.c.work.label("answered")).select_from(asked)
         statuses, rows = list[int](), list[dict[str, object]]()

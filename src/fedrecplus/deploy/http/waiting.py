@@ -120,7 +120,7 @@ class WaitingRoom:
         """Node → its newest question that nobody has answered."""
         unanswered = work.outerjoin(answers, answers.c.work == work.c.id)
         query = select(work.c.node, func.max(work.c.id)).select_from(unanswered)
-        query = query.where(answers.c.work.is_(None) & (work.c.until > time.time())).group_by(work.c.node)
+        query = query.where(answers.c.work.is_(None) & (work.c.until > self.database.time())).group_by(work.c.node)
         with self.database.reading() as connection:
             return {int(node): int(number) for node, number in connection.execute(query)}
 

@@ -9,7 +9,6 @@ import sqlite3
 import stat
 import tarfile
 import tempfile
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,5 +163,5 @@ def _look_at_run(run: StoredRun, note: Callable[..., None]) -> None:
             "read the server's log; go on with --learn-bound 4, or go back (`rollback --server`)",
         )  # fmt: skip
     if figures.phase in (QUEUED, RUNNING) and "at" in figures.progress:
-        silent = time.time() - float(figures.progress["at"]) > _SILENT
+        silent = run.database.time() - float(figures.progress["at"]) > _SILENT
         note("the run is silent" if silent else "the run gives signs of life", not silent, "read the server's log")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,8 @@ Result = TypeVar("Result")
 _PATIENCE = 30.0
 """seconds that a writer waits for another"""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+_CLOCK = 30.0
+"""seconds between two looks at the database's clock"""
 AWAY = (OperationalError, InterfaceError, InternalError, NoConnection)
 """what a call fails with that may succeed later: a database that is down, full, read-only for a while, or too busy"""
 FAILED = (DBAPIError, NoConnection)
@@ -56,9 +59,20 @@ class Database:
         self.seconds_away = 0.0
         """that callers have waited for it"""
         self._away = False
+        self._ahead, self._asked = 0.0, -math.inf
         if self.is_sqlite:
             event.listen(self.engine, "connect", _set_up)
             event.listen(self.engine, "begin", _begin_immediate)
+
+    def time(self) -> float:
+        """Seconds since 1970 by the database's clock: the machines that share it needn't agree on the time."""
+        if self.is_sqlite:  # which is on this machine
+            return time.time()
+        if time.monotonic() - self._asked > _CLOCK:
+            with self.reading() as connection:
+                said = connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())").scalar_one()
+            self._ahead, self._asked = float(said) - time.monotonic(), time.monotonic()
+        return time.monotonic() + self._ahead
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Connection]:

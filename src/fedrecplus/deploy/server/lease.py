@@ -45,7 +45,7 @@ class Lease:
 
         The last is for clocks: a holder whose clock was a day ahead would else be waited for until tomorrow.
         """
-        now = time.time()
+        now = self.database.time()
         try:
             with self.database.changing() as connection:
                 row = connection.execute(select(leases).where(leases.c.name == _NAME).with_for_update()).first()
@@ -102,8 +102,8 @@ class Lease:
     def _renew(self) -> None:
         while not self._ended.wait(self.seconds / 4):
             try:
+                until = self.database.time() + self.seconds
                 with self.database.changing() as connection:
-                    until = time.time() + self.seconds
                     if connection.execute(update(leases).where(self._own).values(until=until)).rowcount == 0:
                         return  # whatever is written next finds out
                 self.database.is_back()
@@ -113,6 +113,7 @@ class Lease:
 
 def is_held(database: Database) -> bool:
     """Whether some process coordinates."""
+    now = database.time()
     with database.reading() as connection:
         until = connection.execute(select(leases.c.until).where(leases.c.name == _NAME)).scalar()
-    return until is not None and until > time.time()
+    return until is not None and until > now

@@ -39,12 +39,13 @@ class DatabaseLink:
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[int, int]:
         """Put a question for each node into the database, in the place of those that were asked before."""
-        until = time.time() + seconds
+        now = self.run.database.patiently(self.run.database.time)
+        until = now + seconds
 
         def write(connection: Connection) -> dict[int, int]:
             self._encoded, first = None, _next_number(connection)
             close_questions(connection)
-            connection.execute(delete(objects).where(objects.c.until < time.time()))
+            connection.execute(delete(objects).where(objects.c.until < now))
             rows: list[dict[str, Any]] = []
             for number, (node, packet) in enumerate(packets.items(), first):
                 content, named = self._objects(connection, packet, until)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Collection, Mapping
 
@@ -21,20 +20,22 @@ _GONE = 4 * BEAT
 
 def say_present(database: Database, worker: str, present: Collection[int], counters: Mapping[str, int]) -> None:
     """A worker's row."""
+    now = database.time()
     facts = {
-        "at": time.time(), "present": np.fromiter(present, np.int64, len(present)).tobytes(),
+        "at": now, "present": np.fromiter(present, np.int64, len(present)).tobytes(),
         "counters": json.dumps(counters),
     }  # fmt: skip
     with database.changing() as connection:
         if connection.execute(update(workers).where(workers.c.name == worker).values(**facts)).rowcount == 0:
-            connection.execute(delete(workers).where(workers.c.at < time.time() - 100 * _GONE))
+            connection.execute(delete(workers).where(workers.c.at < now - 100 * _GONE))
             connection.execute(insert(workers).values(name=worker, **facts))
 
 
 def present_nodes(database: Database) -> list[int]:
     """Nodes that wait on some worker and are not expelled."""
+    since = database.time() - _GONE
     with database.reading() as connection:
-        rows = connection.execute(select(workers.c.present).where(workers.c.at > time.time() - _GONE)).all()
+        rows = connection.execute(select(workers.c.present).where(workers.c.at > since)).all()
         expelled = {number for (number,) in connection.execute(select(nodes.c.number).where(nodes.c.expelled))}
     return sorted({int(number) for (row,) in rows for number in np.frombuffer(row, np.int64)} - expelled)
 

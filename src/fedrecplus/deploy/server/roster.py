@@ -70,13 +70,13 @@ class Roster:
 
     def invite(self, name: str, seconds: float) -> str:
         """A new code."""
-        code = secrets.token_urlsafe(15)
+        code, now = secrets.token_urlsafe(15), self.database.time()
         with self.database.changing() as connection:
-            connection.execute(delete(invitations).where(invitations.c.until < time.time()))
+            connection.execute(delete(invitations).where(invitations.c.until < now))
             unused = select(func.count()).select_from(invitations).where(invitations.c.key.is_(None))
             if connection.execute(unused).scalar_one() >= MOST_OPEN:
                 raise UserError(f"{MOST_OPEN} invitations are open", "wait until some expire")
-            facts = {"name": name[:LONGEST_NAME], "until": time.time() + seconds}
+            facts = {"name": name[:LONGEST_NAME], "until": now + seconds}
             connection.execute(insert(invitations).values(code=_hash(code), **facts))
         return code
 
@@ -86,10 +86,11 @@ class Roster:
         The answer may be lost on the way, so a code goes on working for the key that used it, until it expires. One
         that was expelled comes back by no old link.
         """
+        now = self.database.time()
         with self.database.changing() as connection:
             same = invitations.c.code == _hash(code)
             row = connection.execute(select(invitations).where(same).with_for_update()).first()
-            if row is None or row.until < time.time() or row.key not in (None, key.hex()):
+            if row is None or row.until < now or row.key not in (None, key.hex()):
                 return None
             name = row.name or wished[:LONGEST_NAME]
             if row.key is not None:

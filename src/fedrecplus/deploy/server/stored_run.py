@@ -251,8 +251,10 @@ class CoordinatedRun(StoredRun):
     def end(self, phase: str, **said: Any) -> None:
         """Say that it is over, and why; nobody is asked anything any more."""
 
+        now = self.database.patiently(self.database.time)
+
         def write(connection: Connection) -> None:
-            self.set(phase=phase, progress=json.dumps({"phase": phase, "at": time.time(), **said}))
+            self.set(phase=phase, progress=json.dumps({"phase": phase, "at": now, **said}))
             close_questions(connection)
 
         self.change(write)
@@ -267,7 +269,8 @@ class CoordinatedRun(StoredRun):
         if same_stage and time.monotonic() - self._said_at < _BETWEEN:
             return
         self._said, self._said_at = facts, time.monotonic()
-        self.set(progress=json.dumps({**facts, "pid": os.getpid(), "at": time.time()}))
+        now = self.database.patiently(self.database.time)
+        self.set(progress=json.dumps({**facts, "pid": os.getpid(), "at": now}))
         if self._value(runs.c.stop):
             raise Stopped
 

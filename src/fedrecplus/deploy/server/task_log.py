@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Connection, insert, select, update
 
@@ -47,7 +45,7 @@ def keep_sum(connection: Connection, task: str, number: int, content: bytes, kep
     connection.execute(sums.values(sum=keep_object(connection, content)))
     old = here & (log.c.number < number - kept) & log.c.sum.is_not(None)
     digests = list(connection.execute(select(log.c.sum).where(old)).scalars())
-    connection.execute(update(objects).where(objects.c.digest.in_(digests)).values(until=time.time()))
+    connection.execute(update(objects).where(objects.c.digest.in_(digests)).values(until=0.0))
     connection.execute(update(log).where(old).values(sum=None))
 
 
