@@ -34,11 +34,6 @@ class Shard:
     clients_file: str
     clients_digest: str
 
-    @property
-    def last(self) -> int:
-        """The number after that of its last client."""
-        return self.first + self.clients
-
 
 @dataclass(frozen=True)
 class ShardFolder:

@@ -67,7 +67,7 @@ def read_all(folder: ShardFolder) -> Ratings:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ShardedRatings(Ratings):
     """All that is known of ratings without holding any: how many each client and each item has, and their means.
 
@@ -83,9 +83,6 @@ class ShardedRatings(Ratings):
     """sum of their level numbers"""
     test_counts: NDArray[np.int64] = field(kw_only=True, repr=False)
     """each client's ratings in the fold"""
-
-    def __repr__(self) -> str:
-        return super().__repr__()
 
     def __len__(self) -> int:
         return int(self.indptr[-1])
