@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from fedrecplus.parts import similarity_matrix
 from fedrecplus.parts.pseudo_items import PseudoItems, draw_unrated, grouped, in_wholes, size_class
 from fedrecplus.protocol import PublicItems
 from fedrecplus.testing import example_round
@@ -145,3 +146,8 @@ def test_size_classes_are_filled_by_whole_groups(public: PublicItems, ratio: flo
         assert len(rows) - more == in_wholes(size_class(round((1 + ratio) * len(items))), 1 + int(ratio))
         there = np.bincount(group[rows], minlength=group.max() + 1)
         assert ((there == 0) | (there == np.bincount(group))).all()
+
+
+def test_cosines_that_agree_to_ten_decimals_are_one() -> None:
+    nearly = np.array([[1 / 3], [1 / 3 + 4e-11], [1 / 3 + 8e-11]])
+    assert similarity_matrix(nearly, np.ones((1, 1)))[:, 0].tolist() == [0.3333333333, 0.3333333334, 0.3333333334]

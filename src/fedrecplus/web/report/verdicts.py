@@ -51,7 +51,7 @@ def _family(content: dict[str, Any]) -> list[str]:
 
 
 def _by(claim: dict[str, Any]) -> str:
-    return f"{claim['says']} ({claim['difference']:+.4f}, mean over clients {claim['test']['difference']:+.4f})"
+    return f"{claim['says']} ({claim['difference']:+.4f})"
 
 
 def _figure(content: dict[str, Any]) -> list[str]:
