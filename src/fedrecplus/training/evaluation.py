@@ -79,6 +79,8 @@ class Predictor:
         if self.scored_by is not None:
             return self.scored_by.scores(self.X, weights)
         used = weights.any(axis=0)  # lists of what comes next weigh a tenth of the columns
+        if used.all():
+            return np.asarray(weights.astype(np.float64) @ self._columns)
         return np.asarray(weights[:, used].astype(np.float64) @ self._columns[used])
 
     @cached_property
