@@ -14,57 +14,6 @@ from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.protocol import Broadcast, Sums
 
 
-@dataclass(frozen=True)
-class Ring:
-    """Whole steps instead of numbers, as ``parts/channel/_ring.py`` encodes updates."""
-
-    scales: Tensor
-    rounding_keys: Tensor
-    """with a sign, as torch shifts them"""
-
-    @classmethod
-    def of(cls, weighing: Weighing) -> Ring:
-        """On the card."""
-        return cls(to_card(weighing.scales), to_card(weighing.rounding_keys.view(np.int64)))
-
-    def steps(
-        self,
-        weighing: Weighing,
-        left_out: Tensor,
-        clipped: Tensor,
-        width: int,
-        clients: Tensor,
-        numbers: Tensor,
-        moved: Tensor,
-        weights: Tensor,
-        summed: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Updates and weights in whole steps, and the weights; zero for clients that are ``left_out``.
-
-        Numbers beyond the bounds are clipped. See ``add_in_steps`` in ``engines/fast/weighing.py``.
-        """
-        rows = numbers.shape[1]
-        present = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
-        items = torch.where(present, numbers, 0).to(torch.int64)
-        updates = torch.where(present[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
-        largest = updates.abs().flatten(1).amax(1)
-        fits = (largest <= weighing.largest_move) & (weights >= 0) & (weights <= weighing.largest_weight)
-        out = left_out[clients] != 0
-        clipped[clients] |= (~fits & ~out).to(clipped.dtype)
-        scale = torch.where(present, self.scales[items], 0.0)
-        steps = within(updates, weighing.largest_move) * scale[:, :, None]
-        if weighing.by_chance:
-            cells: Any = items[:, :, None] * width + torch.arange(moved.shape[2], device=DEVICE)
-            draws: Any = uniform(self.rounding_keys[clients][:, None], cells)
-            steps = torch.floor(steps + draws)
-        else:
-            steps = torch.round(steps)
-        steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
-        sent = within(weights, weighing.largest_weight).clamp(min=0.0)
-        in_steps = torch.where(out, 0.0, torch.round(sent * weighing.weight_scale))
-        return steps, in_steps, torch.where(out, 0.0, weights)
-
-
 def within(values: Tensor, bound: float) -> Tensor:
     """Numbers clipped to a bound; what is no number is zero."""
     return torch.nan_to_num(values, nan=0.0, posinf=bound, neginf=-bound).clamp(-bound, bound)
@@ -92,7 +41,9 @@ class CardSums:
     left_out: Tensor = field(default_factory=lambda: torch.zeros(0))
     clipped: Tensor = field(default_factory=lambda: torch.zeros(0))
     statistic: Tensor = field(default_factory=lambda: torch.zeros(0))
-    bounds: Ring | None = None
+    scales: Tensor = field(default_factory=lambda: torch.zeros(0))
+    rounding_keys: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """where sums are of whole steps, as ``parts/channel/_ring.py`` encodes updates; keys have a sign here"""
 
     @classmethod
     def start(cls, message: Broadcast, weighing: Weighing, deterministic: bool, statistic: int = 0) -> CardSums:
@@ -119,7 +70,8 @@ class CardSums:
             left_out=to_card(weighing.left_out),
             clipped=to_card(weighing.clipped),
             statistic=torch.zeros(statistic, dtype=exact, device=DEVICE),
-            bounds=Ring.of(weighing) if weighing.in_steps else None,
+            scales=to_card(weighing.scales),
+            rounding_keys=to_card(weighing.rounding_keys.view(np.int64)),
         )
 
     def add(
@@ -131,24 +83,50 @@ class CardSums:
         clients that are left out of a ring's sums.
         """
         row_weights = weights = weights.to(torch.float64)
-        if self.bounds is not None:
+        if self.weighing.in_steps:
             summed = rated if self.weighing.marks else summed
-            moved, row_weights, weights = self.bounds.steps(
-                self.weighing, self.left_out, self.clipped, self.width, clients, numbers, moved, weights, summed
-            )
+            moved, row_weights, weights = self._in_steps(clients, numbers, moved, weights, summed)
         self.clients += len(numbers)
         self.overall += row_weights.sum()
         present = torch.arange(numbers.shape[1], device=DEVICE) < summed[:, None]
         rows, of_rows = moved[present], row_weights[:, None].expand(present.shape)[present]
-        if self.bounds is None:  # steps have their weights in them
+        if not self.weighing.in_steps:  # steps have their weights in them
             rows *= of_rows[:, None].to(rows.dtype)
         self._add_rows(numbers[present], rows, of_rows)
         return weights
 
+    def _in_steps(
+        self, clients: Tensor, numbers: Tensor, moved: Tensor, weights: Tensor, summed: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Updates and weights in whole steps, and the weights; zero for clients that are ``left_out``.
+
+        Numbers beyond the bounds are clipped. See ``add_in_steps`` in ``engines/fast/weighing.py``.
+        """
+        rows = numbers.shape[1]
+        present = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
+        items = torch.where(present, numbers, 0).to(torch.int64)
+        updates = torch.where(present[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
+        largest = updates.abs().flatten(1).amax(1)
+        fits = (largest <= self.weighing.largest_move) & (weights >= 0) & (weights <= self.weighing.largest_weight)
+        out = self.left_out[clients] != 0
+        self.clipped[clients] |= (~fits & ~out).to(self.clipped.dtype)
+        scale = torch.where(present, self.scales[items], 0.0)
+        steps = within(updates, self.weighing.largest_move) * scale[:, :, None]
+        if self.weighing.by_chance:
+            cells: Any = items[:, :, None] * self.width + torch.arange(moved.shape[2], device=DEVICE)
+            draws: Any = uniform(self.rounding_keys[clients][:, None], cells)
+            steps = torch.floor(steps + draws)
+        else:
+            steps = torch.round(steps)
+        steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
+        sent = within(weights, self.weighing.largest_weight).clamp(min=0.0)
+        in_steps = torch.where(out, 0.0, torch.round(sent * self.weighing.weight_scale))
+        return steps, in_steps, torch.where(out, 0.0, weights)
+
     def _add_rows(self, items: Tensor, moved: Tensor, weights: Tensor) -> None:
         """Add rows to their items' sums: in any order or, where bits count, in that of the rows."""
         before = torch.are_deterministic_algorithms_enabled()
-        torch.use_deterministic_algorithms(self.deterministic)
+        torch.use_deterministic_algorithms(before or self.deterministic)
         try:
             self.total[:, : moved.shape[1]].index_add_(0, items, moved.to(self.total.dtype))
             self.per_item.index_add_(0, items, weights)
@@ -176,7 +154,7 @@ class CardSums:
 
     def on_host(self) -> Sums:
         """The sums, for the server."""
-        if self.bounds is not None:
+        if self.weighing.in_steps:
             self.weighing.clipped[:] = self.clipped.cpu().numpy()
         total = self.total[:, : self.width].cpu().numpy()
         return Sums(
