@@ -32,12 +32,12 @@ if TYPE_CHECKING:
         Split as Split,
         folds as folds,
         from_frame as from_frame,
+        open_shards as open_shards,
         split as split,
         validation_cut as validation_cut,
     )
     from fedrecplus.data.describe import describe as describe
     from fedrecplus.data.load import load as load
-    from fedrecplus.data.shards import open_shards as open_shards
     from fedrecplus.errors import NotFittedError as NotFittedError, UserError as UserError
     from fedrecplus.experiments import Comparison as Comparison, compare as compare, cross_validate as cross_validate
     from fedrecplus.training import (

@@ -14,8 +14,7 @@ import pytest
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
-from fedrecplus.data import FileOptions
-from fedrecplus.data.files import ratings_of_frame
+from fedrecplus.data import FileOptions, ratings_of_frame
 from fedrecplus.errors import UserError
 from fedrecplus.parts import recency_weights
 from fedrecplus.parts.model import ials

@@ -9,10 +9,17 @@ import typer
 
 from fedrecplus.cli import options as shared
 from fedrecplus.cli.display import say, show_list, show_loading, show_table
-from fedrecplus.data import FileOptions, describe, load
-from fedrecplus.data.movielens import KNOWN, cached_path
-from fedrecplus.data.shards import shard_ratings, shard_synthetic
-from fedrecplus.data.synthetic import SYNTHETIC, SyntheticOptions
+from fedrecplus.data import (
+    KNOWN,
+    SYNTHETIC,
+    FileOptions,
+    SyntheticOptions,
+    cached_path,
+    describe,
+    load,
+    shard_ratings,
+    shard_synthetic,
+)
 from fedrecplus.errors import unknown_name
 from fedrecplus.files import write_json_to
 

@@ -16,8 +16,7 @@ from fedrecplus.cli.display import say, show_table, show_training, tell
 from fedrecplus.cli.interrupt import stop_on_interrupt
 from fedrecplus.cli.train_data import Asked
 from fedrecplus.config import Config, change, check
-from fedrecplus.data import FileOptions, Ratings, Split
-from fedrecplus.data.shards import is_shard_folder
+from fedrecplus.data import FileOptions, Ratings, Split, is_shard_folder
 from fedrecplus.errors import UserError
 from fedrecplus.experiments import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to

@@ -7,8 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.cli.options import load_with_bar, split_of, with_test
-from fedrecplus.data import FileOptions, Ratings, Split, added, split, without
-from fedrecplus.data.shards import ShardedRatings, is_shard_folder, open_shards
+from fedrecplus.data import (
+    FileOptions,
+    Ratings,
+    ShardedRatings,
+    Split,
+    added,
+    is_shard_folder,
+    open_shards,
+    split,
+    without,
+)
 from fedrecplus.errors import UserError
 from fedrecplus.training import RunFolder
 
@@ -46,7 +55,7 @@ class Data:
         if self.fold is not None:
             training, test = split(training, self.fold, self.folds, seed, self.split)
         if self.add:
-            from fedrecplus.data.files import read_file  # here: it brings polars, which a known set goes without
+            from fedrecplus.data import read_file  # here: it brings polars, which a known set goes without
         for name in self.add:
             columns = replace(self.options, scale=training.scale, listed=False)
             training = added(training, read_file(Path(name).expanduser(), columns, few=True))

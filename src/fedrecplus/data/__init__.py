@@ -23,6 +23,8 @@ from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:  # waits for polars
     from fedrecplus.data.adding import added as added, without as without
+    from fedrecplus.data.files.read import ratings_of_frame as ratings_of_frame, read_file as read_file
+    from fedrecplus.data.files.tables import pair_columns as pair_columns
     from fedrecplus.data.frames import (
         as_polars as as_polars,
         backend_of as backend_of,
@@ -30,5 +32,23 @@ if TYPE_CHECKING:  # waits for polars
         is_frame as is_frame,
         tabular as tabular,
     )
+    from fedrecplus.data.movielens.fetch import cached_path as cached_path
+    from fedrecplus.data.movielens.sets import KNOWN as KNOWN
+    from fedrecplus.data.shards.manifest import (
+        Shard as Shard,
+        ShardFolder as ShardFolder,
+        is_shard_folder as is_shard_folder,
+    )
+    from fedrecplus.data.shards.read import (
+        ShardedRatings as ShardedRatings,
+        open_shards as open_shards,
+        read_shard as read_shard,
+    )
+    from fedrecplus.data.shards.write import (
+        of_clients as of_clients,
+        shard_ratings as shard_ratings,
+        shard_synthetic as shard_synthetic,
+    )
+    from fedrecplus.data.synthetic.truth import SYNTHETIC as SYNTHETIC, SyntheticOptions as SyntheticOptions
 
 lazily(__name__)

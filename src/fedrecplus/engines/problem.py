@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import Array
 from fedrecplus.config import Config, check
-from fedrecplus.data import Ratings
-from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.data import Ratings, ShardedRatings
 from fedrecplus.engines.statistics import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta

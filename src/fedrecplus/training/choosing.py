@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config, assign, preset, with_channel
-from fedrecplus.data import Ratings, Split, validation_cut
-from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.data import Ratings, ShardedRatings, Split, validation_cut
 from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingSettings, least_persons, never_summed

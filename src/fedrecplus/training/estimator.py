@@ -23,9 +23,10 @@ from fedrecplus.data import (
     frame_of,
     is_frame,
     load,
+    pair_columns,
+    ratings_of_frame,
     tabular,
 )
-from fedrecplus.data.files import pair_columns, ratings_of_frame
 from fedrecplus.errors import DataWarning, NotFittedError, UserError, unknown_name
 from fedrecplus.files import check_writable
 from fedrecplus.training.callbacks import Callback

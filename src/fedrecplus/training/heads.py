@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data import Ratings
-from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.data import Ratings, ShardedRatings
 from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, prepare, rounds, statistics_budget
 from fedrecplus.protocol import BYTES_PER_NUMBER
 from fedrecplus.randomness import subkey, uniform

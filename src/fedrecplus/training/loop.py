@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, check, preset
-from fedrecplus.data import Ratings, RatingsLike, join, load
-from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.data import Ratings, RatingsLike, ShardedRatings, join, load
 from fedrecplus.engines import engine_of, prepare, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, dumps, flat, load_config, to_tables
-from fedrecplus.data import Ratings
-from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.data import Ratings, ShardedRatings
 from fedrecplus.engines import RoundReport, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_writable, write_json, write_tensors, write_text

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.data import ShardedRatings
 from fedrecplus.engines import SimulationState, item_columns
 from fedrecplus.engines.ray import RayEngine, ShardView
 from fedrecplus.protocol import PublicItems

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config
-from fedrecplus.data.shards import ShardedRatings, of_clients
+from fedrecplus.data import ShardedRatings, of_clients
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.ray.worker import FileShard, HeldShard, Setup, told_order
 from fedrecplus.errors import UserError, unknown_name

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings
-from fedrecplus.data.shards import Shard, ShardFolder, read_shard
+from fedrecplus.data import Ratings, Shard, ShardFolder, read_shard
 from fedrecplus.engines.interface import Engine, engine_of, in_turn, item_columns
 from fedrecplus.engines.problem import Problem, prepare
 from fedrecplus.engines.ray.connection import ray_module
