@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -222,31 +224,57 @@ def test_whatever_a_server_answers_a_node_lives_on(content: bytes, tmp_path: Pat
         server.shutdown()
 
 
-def test_a_busy_server_is_not_asked_again_at_once(tmp_path: Path) -> None:
-    """A connection that broke is opened anew; an answer that says *later* is an answer."""
-    asked = list[str]()
+@contextlib.contextmanager
+def answering(status_of: Callable[[str], int]) -> Iterator[tuple[ServerConnection, list[int]]]:
+    """A connection to somebody who answers each path with a status and nothing else, and what was answered."""
+    given = list[int]()
 
-    class Busy(http.server.BaseHTTPRequestHandler):
+    class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_response(503)
+            given.append(status_of(self.path))
+            self.send_response(given[-1])
             self.send_header("content-length", "0")
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.HTTPServer(("127.0.0.1", 0), Busy) as server:
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         connection = ServerConnection("127.0.0.1", server.server_address[1], None)
+        yield connection, given
+        connection.close()
+        server.shutdown()
+
+
+def test_a_busy_server_is_not_asked_again_at_once() -> None:
+    """A connection that broke is opened anew; an answer that says *later* is an answer."""
+    with answering(lambda _: 503) as (connection, given):
         for _ in range(3):
             with pytest.raises(NoAnswer, match="503"):
                 connection.call("GET", "/v1/work")
-        connection.close()
-        server.shutdown()
-    assert len(asked) == 3
+    assert len(given) == 3
+
+
+def test_polls_are_held_for_less_where_a_proxy_cuts_them_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would end in a failure, and a pause in which nobody can ask the node."""
+    (home,) = prepared(tmp_path, RATINGS, small_config(), nodes=1)
+
+    def proxy(target: str) -> int:
+        wait = float(target.partition("wait=")[2].partition("&")[0])
+        time.sleep(min(wait, 0.6))
+        return 504 if wait > 0.6 else 204
+
+    monkeypatch.setattr("fedrecplus.deploy.node.node._SHORTEST_WAIT", 0.1)
+    with answering(proxy) as (connection, given):
+        node = Node(connection, home.store, wait=2.0)
+        node.step()
+        assert node.in_trouble
+        node.step()
+        assert not node.in_trouble
+    assert given == [504, 204]
 
 
 @pytest.mark.parametrize(("computing", "sent_after"), [(0.2, 1.0), (0.7, 1.0), (1.3, 2.0)])

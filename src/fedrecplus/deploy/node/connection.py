@@ -18,7 +18,7 @@ from fedrecplus.deploy.wire.packet import one_line
 from fedrecplus.deploy.wire.signatures import Signer
 from fedrecplus.errors import UserError
 
-_SECONDS, _TOO_MANY = 60.0, 429
+_SECONDS, _TOO_MANY, _TIMED_OUT = 60.0, 429, 504
 _LONGEST = 64 * 2**20
 """bytes of an answer"""
 _TURN, _PAUSE = 600.0, 5.0
@@ -34,6 +34,10 @@ class NoAnswer(ConnectionError):
 
 class Broken(NoAnswer):
     """The connection broke before there was an answer."""
+
+
+class CutOff(NoAnswer):
+    """A proxy on the way didn't wait for the server's answer."""
 
 
 class TooMany(NoAnswer):
@@ -145,7 +149,7 @@ class ServerConnection:
             self.close()
             raise Broken(str(error) or type(error).__name__) from None
         if reply.status >= 500 or reply.status in (408, _TOO_MANY):
-            kind = TooMany if reply.status == _TOO_MANY else NoAnswer
+            kind = {_TOO_MANY: TooMany, _TIMED_OUT: CutOff}.get(reply.status, NoAnswer)
             raise kind(f"the server answered {reply.status} ({_reason(content)})")
         if len(content) > longest:
             raise Rejected(reply.status, f"an answer of more than {longest} bytes")

@@ -20,7 +20,7 @@ import msgspec
 from numpy.typing import NDArray
 
 from fedrecplus.deploy.device import Store, answer, load_policy, stepped_tables
-from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection
+from fedrecplus.deploy.node.connection import CutOff, NoAnswer, Rejected, ServerConnection
 from fedrecplus.deploy.node.metrics import NodeMetrics
 from fedrecplus.deploy.node.pace import Pace
 from fedrecplus.deploy.node.witness import ServerPast
@@ -33,6 +33,8 @@ from fedrecplus.errors import UserError
 log = logging.getLogger("fedrecplus")
 _LONGEST_WAIT = 50.0
 """seconds that a poll is held: servers and proxies close a silent connection after sixty"""
+_SHORTEST_WAIT, _LESS = 5.0, 0.7
+"""seconds after which a proxy is taken to have cut a poll off, and the share of these that the next ones are held"""
 _MORE = 20.0
 """seconds beyond that which an answer may take"""
 _UNKNOWN = 401
@@ -114,7 +116,12 @@ class Node:
         """Ask for work; what comes is done in the same step."""
         before = time.monotonic()
         target = f"/v1/work?wait={self.wait:.1f}&after={self._after}"
-        content = self.server.call("GET", target, seconds=self.wait + _MORE)
+        try:
+            content = self.server.call("GET", target, seconds=self.wait + _MORE)
+        except CutOff:
+            if (waited := time.monotonic() - before) >= _SHORTEST_WAIT:
+                self.wait = min(self.wait, _LESS * waited)
+            raise
         if not content:
             return self.pace.after_nothing(time.monotonic() - before, self.wait)
         self._question, self._due = msgspec.msgpack.decode(content, type=WorkItem), time.monotonic()
