@@ -11,9 +11,14 @@ if TYPE_CHECKING:
         own_key as own_key,
         pin_identities as pin_identities,
     )
-    from fedrecplus.deploy.device.items import FoundItem as FoundItem, find_item as find_item
+    from fedrecplus.deploy.device.items import (
+        MARKS as MARKS,
+        FoundItem as FoundItem,
+        find_item as find_item,
+        mark_item as mark_item,
+        marks_of as marks_of,
+    )
     from fedrecplus.deploy.device.log import forks as forks, known_logs as known_logs
-    from fedrecplus.deploy.device.marks import MARKS as MARKS, mark_item as mark_item, marks_of as marks_of
     from fedrecplus.deploy.device.models import (
         choose_table as choose_table,
         chosen_table as chosen_table,

@@ -1,4 +1,7 @@
-"""Items by what people call them: an id or a title, looked up in the catalogues that servers have sent."""
+"""Items by what people call them, looked up in the catalogues that servers have sent; and those that were put away.
+
+What a person has put away without rating it stays on the device: no upload knows of it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dataclasses import dataclass
 import msgspec
 
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.errors import UserError
+from fedrecplus.errors import UserError, unknown_name
 
 _SHOWN = 8
+MARKS = ("seen", "hidden")
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,25 @@ def _plain(text: str) -> str:
 
 def _without_year(title: str) -> str:
     return title.rpartition(" (")[0] or title
+
+
+def marks_of(store: Store, person: int = 0) -> dict[str, str]:
+    """Item → mark."""
+    found: dict[str, str] = json.loads(store.fact(_fact(person)) or "{}")
+    return found
+
+
+def mark_item(store: Store, item: str, mark: str | None, person: int = 0) -> None:
+    """Put an item away, or bring it back with None."""
+    if mark is not None and mark not in MARKS:
+        raise unknown_name("mark", mark, MARKS)
+    with store.changing():
+        marks = marks_of(store, person)
+        marks.pop(item, None)
+        if mark is not None:
+            marks[item] = mark
+        store.put("facts", [(_fact(person), json.dumps(marks))])
+
+
+def _fact(person: int) -> str:
+    return f"marks {person}"

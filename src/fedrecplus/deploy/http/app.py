@@ -23,12 +23,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from fedrecplus import __version__
 from fedrecplus.deploy.http.answers import KEPT, OVER, TWICE, UNKNOWN, Answer, AnswerWriter
 from fedrecplus.deploy.http.metrics import render
 from fedrecplus.deploy.http.offer import Offers
-from fedrecplus.deploy.http.page import PageFiles
 from fedrecplus.deploy.http.senders import Senders, body_of
 from fedrecplus.deploy.http.waiting import Displaced, WaitingRoom
 from fedrecplus.deploy.server.database import Database
@@ -55,6 +56,13 @@ _OFFER_SECONDS = 5
 _JOINS_PER_SECOND, _JOINS_AT_ONCE = 1.0, 30.0
 _WRONG_PER_SECOND, _WRONG_AT_ONCE = 5.0, 100.0
 """requests of one address, and wrong codes of all together: strangers keep nobody out who has a right one"""
+
+_PAGE_HEADERS = {
+    "content-security-policy": "frame-ancestors 'none'",  # the rest is in the page itself, as it is in a copy elsewhere
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
 
 
 class Enrolment(msgspec.Struct):
@@ -232,6 +240,19 @@ class Api:
         task = asyncio.create_task(self.room.run())
         yield
         task.cancel()
+
+
+class PageFiles(StaticFiles):
+    """The page's files, which browsers ask for anew: an ETag says that nothing changed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(directory=folder, html=True)
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A file."""
+        response = await super().get_response(path, scope)
+        response.headers.update(_PAGE_HEADERS)
+        return response
 
 
 def make_app(served: Served) -> FastAPI:

@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 from fedrecplus.lazy import lazily
 
 if TYPE_CHECKING:
-    from fedrecplus.deploy.node.addresses import is_loopback as is_loopback, split_address as split_address
-    from fedrecplus.deploy.node.connection import ServerConnection as ServerConnection, trust as trust
+    from fedrecplus.deploy.node.connection import (
+        ServerConnection as ServerConnection,
+        is_loopback as is_loopback,
+        split_address as split_address,
+        trust as trust,
+    )
     from fedrecplus.deploy.node.home import STORE as STORE, NodeHome as NodeHome
     from fedrecplus.deploy.node.joining import (
         Invitation as Invitation,

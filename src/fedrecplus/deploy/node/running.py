@@ -14,8 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fedrecplus.deploy.node.addresses import is_loopback, split_address
-from fedrecplus.deploy.node.connection import ServerConnection, trust
+from fedrecplus.deploy.node.connection import ServerConnection, is_loopback, split_address, trust
 from fedrecplus.deploy.node.home import LOCK, STORE
 from fedrecplus.deploy.node.keys import NODE_KEY, read_node_key
 from fedrecplus.deploy.node.metrics import NodeMetrics
