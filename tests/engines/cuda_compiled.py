@@ -11,7 +11,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from fedrecplus.engines.cuda import fused_steps
+from fedrecplus.engines.cuda import fused_steps, summing
 from fedrecplus.engines.cuda.fused import KernelSteps, KernelSums, KernelTarget, Tables
 from fedrecplus.engines.fast.rows import KernelRows
 
@@ -23,6 +23,14 @@ TYPES: dict[str, Any] = {
     "width": "i32",
     "table": "*fp32",
     "numbers": "*i32",
+    "items": "*i32",
+    "moved": "*fp32",
+    "weights": WIDE,
+    "summed": LONG,
+    "total": "*fp32",
+    "per_item": WIDE,
+    "starts": LONG,
+    "order": LONG,
     "all_rows": KernelRows._make([LONG, "*i16", "*u8", "*fp32", LONG, "*i16", "*fp32"]),
     "tables": Tables._make(["*fp32"] * 3),
     "steps": KernelSteps._make(["*fp32"] * 2),
@@ -35,6 +43,8 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     (fused_steps.train_clients, {**STEPS, "BIASES": False, "SCALED": True, "DISTANCES": True, "KEEP": False}),
     (fused_steps.train_clients, {**STEPS, "BIASES": True, "SCALED": False, "DISTANCES": False, "KEEP": True}),
     (fused_steps.train_long, {**FLAGS, "ROWS": 2048, "BLOCK": 128}),
+    (summing.add_rows, {"ROWS": 64, "BLOCK": 32, "COLUMNS": 32, "STEPS": False}),
+    (summing.add_in_order, {"ROWS": 64, "BLOCK": 16, "COLUMNS": 32, "STEPS": False}),
 ]
 
 

@@ -41,8 +41,8 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
         trained = model.local_training(batch.device, batch.rows, message)
         U[clients] = trained.U
         weights = card_round.weights(items, trained.delta, batch.summed)
-        delta: Any = trained.delta
-        weights = sums.add(clients, items, delta, weights, batch.rated, batch.summed)
+        moved = _wide(trained.delta, sums.total.shape[1])
+        weights = sums.add(clients, items, moved, weights, batch.rated, batch.summed)
         sums.add_statistic(clients, weights, trained.statistic)
     return sums, CardArray(U)
 
@@ -84,3 +84,13 @@ def _parts(classes: list[SizeClass], columns: int, rows: int = 0) -> Iterator[Si
     """Size classes in runs that fit into memory, where a client has tables of so many columns."""
     for size_class in classes:
         yield from size_class.parts(NUMBERS_AT_ONCE // (max(size_class.rows, rows, columns) * columns * 2))
+
+
+def _wide(moved: Any, columns: int) -> Tensor:
+    """Updates with zero columns up to those of the tables on the card."""
+    if moved.shape[2] == columns:
+        same: Tensor = moved.contiguous()
+        return same
+    table = torch.zeros((*moved.shape[:2], columns), dtype=moved.dtype, device=DEVICE)
+    table[:, :, : moved.shape[2]] = moved
+    return table
