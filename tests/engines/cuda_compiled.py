@@ -12,7 +12,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from fedrecplus.engines.cuda import fused_steps, summing
-from fedrecplus.engines.cuda.fused import KernelSteps, KernelSums, KernelTarget, Tables
+from fedrecplus.engines.cuda.fused import KernelSteps, KernelSums, Tables
+from fedrecplus.engines.cuda.summing import KernelTarget
 from fedrecplus.engines.fast.rows import KernelRows
 
 HOPPER = GPUTarget("cuda", 90, 32)
@@ -45,6 +46,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     (fused_steps.train_long, {**FLAGS, "ROWS": 2048, "BLOCK": 128}),
     (summing.add_rows, {"ROWS": 64, "BLOCK": 32, "COLUMNS": 32, "STEPS": False}),
     (summing.add_in_order, {"ROWS": 64, "BLOCK": 16, "COLUMNS": 32, "STEPS": False}),
+    (summing.weigh_clients, {"ROWS": 64, "BLOCK": 32, "COLUMNS": 32, "WHICH": 2}),
 ]
 
 

@@ -58,7 +58,14 @@ def test_kernels_compile_for_a_card_that_need_not_be_there(tmp_path: Path) -> No
     command = [sys.executable, "-m", "tests.engines.cuda_compiled"]
     done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["train_clients", "train_clients", "train_long", "add_rows", "add_in_order"]
+    assert done.stdout.split() == [
+        "train_clients",
+        "train_clients",
+        "train_long",
+        "add_rows",
+        "add_in_order",
+        "weigh_clients",
+    ]
 
 
 def without_card(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,14 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
         items: Any = batch.rows.items
         trained = model.local_training(batch.device, batch.rows, message)
         U[clients] = trained.U
-        weights = card_round.weights(items, trained.delta, batch.summed)
+        client_weights = None
+        if not card_round.weighing.is_known:
+            place = torch.arange(items.shape[1], device=DEVICE)[None, :]
+            counted = torch.where(place < batch.summed[:, None], items, NOTHING)
+            rule: Any = card_round.problem.config.aggregation
+            client_weights = rule.weight(counted, trained.delta, message)
         moved = _wide(trained.delta, sums.total.shape[1])
-        weights = sums.add(clients, items, moved, weights, batch.rated, batch.summed)
+        weights = sums.add(clients, items, moved, batch.rated, batch.summed, client_weights)
         sums.add_statistic(clients, weights, trained.statistic)
     return sums, CardArray(U)
 

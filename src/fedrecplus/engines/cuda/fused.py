@@ -45,14 +45,6 @@ class KernelSteps(NamedTuple):
     trained: Tensor
 
 
-class KernelTarget(NamedTuple):
-    """What distances are measured to."""
-
-    step: Tensor
-    step_sizes: Tensor
-    numbers: Tensor
-
-
 class KernelSums(NamedTuple):
     """Where updates go: added to a table, or kept apart."""
 
@@ -83,7 +75,7 @@ def train(card_round: Round) -> tuple[CardSums, Any]:
         train_at_once(size_class, card_round.rows, steps, tables, sums)
     for size_class in card_round.classes[len(fused) :]:  # the longest
         for part in size_class.parts(NUMBERS_AT_ONCE // (size_class.rows * tables.V.shape[1])):
-            _train_apart(part, card_round, steps, tables, sums)
+            _train_apart(part, card_round.rows, steps, tables, sums)
     if fused and not sums.weighing.distances:
         sums.per_item += card_round.row_counts(fused)
     return sums, CardArray(tables.moved_U)
@@ -144,8 +136,8 @@ def train_at_once(size_class: SizeClass, rows: CardRows, steps: CardSteps, table
     sums.clients += len(size_class.clients)
 
 
-def _train_apart(size_class: SizeClass, card_round: Round, steps: CardSteps, tables: Tables, sums: CardSums) -> None:
-    rows, (count, columns) = card_round.rows, (len(size_class.clients), tables.V.shape[1])
+def _train_apart(size_class: SizeClass, rows: CardRows, steps: CardSteps, tables: Tables, sums: CardSums) -> None:
+    count, columns = len(size_class.clients), tables.V.shape[1]
     moved = torch.empty((count, size_class.rows, columns), dtype=tables.V.dtype, device=DEVICE)
     numbers = torch.empty((count, size_class.rows), dtype=torch.int32, device=DEVICE)
     if _in_registers(size_class, tables.V):
@@ -159,8 +151,7 @@ def _train_apart(size_class: SizeClass, card_round: Round, steps: CardSteps, tab
     rated = rows.ratings.counts(pseudo=False)[size_class.clients]
     all_rows = rows.ratings.counts(pseudo=rows.has_pseudo)[size_class.clients]
     summed = rated if sums.weighing.rated_rows_only else all_rows
-    weights = card_round.weights(numbers, moved[:, :, : sums.width], summed)
-    sums.add(size_class.clients, numbers, moved, weights, rated, summed)
+    sums.add(size_class.clients, numbers, moved, rated, summed)
 
 
 def _launch(
@@ -172,9 +163,9 @@ def _launch(
     into: KernelSums,
     keep: bool,
 ) -> None:
-    columns, target = tables.V.shape[1], KernelTarget(sums.step, sums.step_sizes, sums.numbers)
+    columns = tables.V.shape[1]
     fused_steps.train_clients[(len(size_class.clients),)](
-        size_class.clients, rows.for_kernels, tables, steps.tensors, target, into, steps.epochs, sums.width,
+        size_class.clients, rows.for_kernels, tables, steps.tensors, sums.target, into, steps.epochs, sums.width,
         ROWS=size_class.rows, COLUMNS=columns, BIASES=steps.biases, SCALED=steps.scaled,
         RATED_ONLY=steps.rated_only, SUM_RATED=sums.weighing.rated_rows_only,
         DISTANCES=sums.weighing.distances and not keep, WHICH=sums.weighing.rows, KEEP=keep, PSEUDO=rows.has_pseudo,

@@ -11,7 +11,6 @@ import torch
 import triton.language as tl
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import NOTHING
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, to_card
 from fedrecplus.engines.cuda.ratings import CardRows, SizeClass, size_classes
 from fedrecplus.engines.cuda.summing import CardSums
@@ -65,14 +64,6 @@ class Round:
     def told(self) -> Broadcast:
         """The broadcast on the card."""
         return on_card(self.message)
-
-    def weights(self, items: Tensor, delta: Any, summed: Tensor) -> Tensor:
-        """The weights of clients, by the rule, from updates of items of which the first ``summed`` count; −1: none."""
-        place: Any = torch.arange(items.shape[1], device=DEVICE)
-        counted: Any = torch.where(place < summed[:, None], items, NOTHING)
-        rule: Any = self.problem.config.aggregation
-        weights: Tensor = rule.weight(counted, delta, self.told)
-        return weights
 
     def row_counts(self, classes: list[SizeClass]) -> Tensor:
         """How many clients of these size classes upload each item."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, padded, power_of_two, real_type, to_card
+from fedrecplus.engines.cuda.fused_steps import weight_at
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.protocol import Broadcast, Sums
 
@@ -20,6 +21,14 @@ _SORTED_AT_ONCE = 16
 def within(values: Tensor, bound: float) -> Tensor:
     """Numbers clipped to a bound; what is no number is zero."""
     return torch.nan_to_num(values, nan=0.0, posinf=bound, neginf=-bound).clamp(-bound, bound)
+
+
+class KernelTarget(NamedTuple):
+    """What distances are measured to."""
+
+    step: Tensor
+    step_sizes: Tensor
+    numbers: Tensor
 
 
 @dataclass
@@ -77,21 +86,48 @@ class CardSums:
             rounding_keys=to_card(weighing.rounding_keys),
         )
 
+    @property
+    def target(self) -> KernelTarget:
+        """What distances are measured to."""
+        return KernelTarget(self.step, self.step_sizes, self.numbers)
+
     def add(
-        self, clients: Tensor, numbers: Tensor, moved: Tensor, weights: Tensor, rated: Tensor, summed: Tensor
+        self,
+        clients: Tensor,
+        numbers: Tensor,
+        moved: Tensor,
+        rated: Tensor,
+        summed: Tensor,
+        weights: Tensor | None = None,
     ) -> Tensor:
-        """Add up the updates of some clients, a table of rows each, by their weights; returns the weights.
+        """Weigh the updates of some clients, a table of rows each, and add them up; returns their weights.
 
         ``numbers`` are the rows' items, −1 for none; the first ``summed`` rows of each client count. Weights are 0 for
-        clients that are left out of a ring's sums.
+        clients that are left out of a ring's sums. Rules that say their weights in numbers need give none.
         """
-        row_weights = weights = weights.to(torch.float64)
+        weights = self._weights(numbers, moved, summed) if weights is None else weights.to(torch.float64)
+        row_weights = weights
         if self.weighing.in_steps:
             summed = rated if self.weighing.marks else summed
             moved, row_weights, weights = self._in_steps(clients, numbers, moved, weights, summed)
         self.clients += len(numbers)
         self.overall += row_weights.sum()
         self._add_rows(numbers, moved, row_weights, summed)
+        return weights
+
+    def _weights(self, numbers: Tensor, moved: Tensor, summed: Tensor) -> Tensor:
+        """Each client's weight.
+
+        Measured on an H200: by the rule's own file in torch a round of ``mf`` in a fixed order takes 180 ms more than
+        without distances, and 5 with this kernel.
+        """
+        count, rows = numbers.shape
+        weights = torch.ones(count, dtype=torch.float64, device=DEVICE)
+        if self.weighing.distances:
+            weigh_clients[(count,)](
+                numbers, moved, summed, self.target, weights, ROWS=rows,
+                BLOCK=min(power_of_two(rows), _ROWS_AT_ONCE), COLUMNS=moved.shape[2], WHICH=self.weighing.rows,
+            )  # fmt: skip
         return weights
 
     def _in_steps(
@@ -179,6 +215,36 @@ class CardSums:
             self.clients,
             statistic=self.statistic.cpu().numpy(),
         )
+
+
+@kernel
+def weigh_clients(
+    items: tl.tensor,
+    moved: tl.tensor,
+    summed: tl.tensor,
+    target: tl.tuple,
+    weights: tl.tensor,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    WHICH: tl.constexpr,
+) -> None:
+    """Each client's weight, by the distance of its rows from the last step."""
+    at = tl.program_id(0).to(tl.int64)
+    n = tl.load(summed + at)
+    c = tl.arange(0, COLUMNS)
+    distance = tl.zeros((BLOCK,), dtype=tl.float64)
+    own_step = tl.zeros((BLOCK,), dtype=tl.float64)
+    for start in range(0, ROWS, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        present = (j < n) & (j < ROWS)
+        row = tl.load(items + at * ROWS + j, mask=present, other=0).to(tl.int64)
+        inside = present[:, None]
+        move = tl.load(moved + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        gap = move - tl.load(target.step + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        distance += tl.sum(gap * gap, axis=1).to(tl.float64)
+        own_step += tl.load(target.step_sizes + row, mask=present, other=0.0)
+    tl.store(weights + at, weight_at(tl.sum(distance, axis=0), tl.sum(own_step, axis=0), n, target, WHICH))
 
 
 @kernel
