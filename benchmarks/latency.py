@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,12 +15,12 @@ ITEMS, RATED, TIMES = 60_000, 200, 15
 
 
 def measure() -> list[Line]:
-    """A line per preset: processor time of one list, the median of some."""
-    return [_of_preset(name) for name in ("fedrec+secure", "fedseq")]
+    """With and without a table of what comes next: processor time of one list, the median of some."""
+    return [_of_model(rule) for rule in ("joint", "sequence")]
 
 
-def _of_preset(name: str) -> Line:
-    model = _untrained(name)
+def _of_model(rule: str) -> Line:
+    model = _untrained(rule)
     recommender, rng = fr.Recommender.for_newcomers(model), np.random.default_rng(0)
     ratings = {int(item): float(1 + item % 5) for item in rng.choice(ITEMS, RATED, replace=False)}
     recommender.fold_in(ratings).top_items(10)  # what is computed once after a model came
@@ -32,13 +31,13 @@ def _of_preset(name: str) -> Line:
         recommender.fold_in(ratings).top_items(10)
         spent.append(1000 * (time.process_time() - began))
     parts = {"least": min(spent), "most": max(spent), "columns": model.X.shape[1]}
-    return Line(f"a list after a rating, {name}, {ITEMS:,} items", float(np.median(spent)), "ms", "≤ 20", parts)
+    return Line(f"a list after a rating, model {rule}, {ITEMS:,} items", float(np.median(spent)), "ms", "≤ 20", parts)
 
 
-def _untrained(name: str) -> SharedModel:
+def _untrained(rule: str) -> SharedModel:
     """Its table is noise: time doesn't depend on what is in it."""
-    rng, config = np.random.default_rng(1), fr.preset(name)
-    config = replace(config, model=config.model.with_settings(recency=3.0))
+    rng = np.random.default_rng(1)
+    config = fr.assign(fr.preset("fedrec+secure"), [f"model.rule={rule}", "model.recency=3"])
     public = PublicItems(
         content=(rng.random((ITEMS, 18)) < 0.1).astype(np.float64),
         popularity=(5000 / np.arange(1, ITEMS + 1) ** 0.8).astype(np.int64) + 1,

@@ -89,7 +89,7 @@ def test_a_silo_counts_what_noise_has_cost_its_people_over_all_runs(tmp_path: Pa
 
 def test_what_the_app_cannot_run_or_claim_is_refused() -> None:
     with pytest.raises(fr.UserError, match="take turns"):
-        config_of({"algorithm": "fedseq", "settings": "", "rounds": 0})
+        config_of({"algorithm": "fedrec+secure", "settings": "model.rule=sequence", "rounds": 0})
     budget = assign(preset("fedmf"), ["privacy.rule=central", "statistics.source=public"])
     check_figures(budget, ITEMS)
     with pytest.raises(fr.UserError, match="no part of any budget"):

@@ -128,7 +128,7 @@ def test_a_model_that_the_page_cannot_compute_comes_with_a_preset_that_it_can(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     data = "synthetic:clients=20,items=20,ratings_per_client=5"
-    assert exit_code_of(["train", "--dataset", data, "--algorithm", "fedseq", "--out", "run"]) == 0
+    assert exit_code_of(["train", "--dataset", data, "--algorithm", "fedncf", "--out", "run"]) == 0
     capsys.readouterr()
     assert exit_code_of(["page", "run"]) == 2
     assert "--algorithm=fedrec+secure" in capsys.readouterr().err

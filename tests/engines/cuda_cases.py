@@ -179,8 +179,8 @@ def told_the_order() -> None:
     """Devices on the card know what came after what: tables that take turns, and one of them is of the order."""
     ratings = small_ratings(clients=7, items=20)
     ratings = replace(ratings, timestamps=np.random.default_rng(4).integers(0, 60, len(ratings)))
-    columns = [f"model.{name}=4" for name in ("factors", "interaction_factors", "sequence_factors")]
-    config = assign(preset("fedseq"), ["channel.rule=sums", *columns])
+    columns = [f"model.{name}=4" for name in ("factors", "interaction_factors")]
+    config = assign(preset("fedrec+secure"), ["model.rule=sequence", "channel.rule=sums", "server.rounds=5", *columns])
     assert_engines_agree(replace(config, deterministic=True), ratings, rounds=5, engine="cuda")
 
 

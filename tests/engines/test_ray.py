@@ -140,8 +140,9 @@ def test_the_number_of_workers_changes_no_bit() -> None:
 def test_tables_take_turns_in_a_cluster_and_its_devices_know_the_order(tmp_path: Path) -> None:
     ratings = small_ratings()
     ratings = replace(ratings, timestamps=np.random.default_rng(4).integers(0, 60, len(ratings)))
-    columns = [f"model.{name}=3" for name in ("factors", "interaction_factors", "sequence_factors")]
-    config = assign(preset("fedseq"), ["channel.rule=sums", "server.held_back=0", *columns, *CLUSTER])
+    columns = [f"model.{name}=3" for name in ("factors", "interaction_factors")]
+    sums = ["model.rule=sequence", "channel.rule=sums", "server.held_back=0", "server.rounds=5"]
+    config = assign(preset("fedrec+secure"), [*sums, *columns, *CLUSTER])
     engine, problem, state = after(config, ratings, 5)
     workers = engine.cluster_of(problem).statuses()
     assert sum(each["calls"] for each in workers) == 5 * 5, "one cluster for all turns"

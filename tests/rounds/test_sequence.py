@@ -27,7 +27,8 @@ SMALL = (
     "precision=float64",
     "server.held_back=0",
 )
-K = 5
+K, ROUNDS = 7, 8
+"""columns of T, and rounds, of which the last two are T's"""
 
 
 def in_order(clients: int = 30) -> Ratings:
@@ -37,7 +38,7 @@ def in_order(clients: int = 30) -> Ratings:
 
 
 def config_of(*changes: str) -> Config:
-    return assign(preset("fedseq"), [*SMALL, f"model.sequence_factors={K}", *changes])
+    return assign(preset("fedrec+secure"), ["model.rule=sequence", *SMALL, f"server.rounds={ROUNDS}", *changes])
 
 
 def closeness(ratings: Ratings, items: int) -> np.ndarray:
@@ -89,21 +90,21 @@ def test_rounds_come_to_the_strongest_directions_of_the_scaled_closeness(engine:
 
 def test_a_round_is_of_v_and_w_or_of_t_and_no_wider_than_the_wider() -> None:
     problem = prepare(in_order(), config_of("channel.rule=secure", "channel.least_cohort=3"))
-    runner, width = engine_of(problem.config), 7
+    runner, width = engine_of(problem.config), K
     before, cost = runner.start(problem), []
-    for number in range(8):
+    for number in range(ROUNDS):
         after, report = runner.round(problem, before)
         moved = np.abs(after.server.V - before.server.V).sum(axis=0) > 0
-        assert moved.tolist() == ([False] * width + [True] * K if number in (3, 7) else [True] * width + [False] * K)
+        assert moved.tolist() == ([False] * width + [True] * K if number >= 6 else [True] * width + [False] * K)
         cost.append(report.bytes_up)
         before = after
-    assert cost[3] == cost[7] < min(cost[:3])
+    assert cost[6] == cost[7] < min(cost[:6])
 
 
 def test_lists_without_an_order_are_those_of_joint_and_with_one_add_what_is_chosen_nearby() -> None:
     ratings = in_order()
     problem = prepare(ratings, config_of())
-    model, state = problem.config.model, state_after(problem, 8, problem.config.engine)
+    model, state = problem.config.model, state_after(problem, ROUNDS, problem.config.engine)
     assert isinstance(model, Sequence)
     V, public = state.server.V, problem.public
     X, plain = item_columns(problem, V), model.joint.item_columns(V[:, : model.width], public)
@@ -125,4 +126,4 @@ def test_lists_without_an_order_are_those_of_joint_and_with_one_add_what_is_chos
 
 def test_deployments_refuse_tables_that_take_turns() -> None:
     with pytest.raises(UserError, match="take turns, which deployments don't know"):
-        check_deployable(preset("fedseq"))
+        check_deployable(assign(preset("fedrec+secure"), ["model.rule=sequence"]))

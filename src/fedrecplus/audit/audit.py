@@ -22,9 +22,17 @@ from fedrecplus.engines import Diverged, Problem, engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts import choices, is_outside
 from fedrecplus.parts.channel import secure
+from fedrecplus.parts.model.sequence import followed
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.settings import Settings, read_settings
-from fedrecplus.training import MOST_RETRIES, Fallback, predictor_of, score as evaluate, with_smaller_step
+from fedrecplus.training import (
+    MOST_RETRIES,
+    Fallback,
+    is_validated,
+    predictor_of,
+    score as evaluate,
+    with_smaller_step,
+)
 from fedrecplus.workers import Stop, Tell, core_count, run_tasks
 
 Progress = Callable[[str, float], None]
@@ -161,10 +169,11 @@ def audit_case(
     A training that blows up is repeated with half the local step, as ``train`` does. ``workers`` processes make the
     worlds of a control.
     """
-    note, case_rounds = "", case.config.server.rounds
+    note, config = "", with_all_rounds(case.config, training)
+    case_rounds = config.server.rounds
     for retries in range(MOST_RETRIES + 1):
         # recorded sums and the model must have the same noise, which attackers don't look up by the seed
-        problem = prepare(training, replace(with_smaller_step(case.config, retries), seeded_noise=True))
+        problem = prepare(training, replace(with_smaller_step(config, retries), seeded_noise=True))
         try:
             recording = record(
                 problem, extent.rounds, extent.users, lambda t: progress("training", _TRAINING_SHARE * t / case_rounds)
@@ -177,6 +186,11 @@ def audit_case(
         return _attacked(case, problem, recording, test, extent, progress, smaller, workers)
     progress("diverged", 1.0)
     return [_row(case, name, note=note) for name in extent.chosen]
+
+
+def with_all_rounds(config: Config, training: Ratings) -> Config:
+    """With the rounds that a training adds by validation, where the order of choices is known: they are seen, too."""
+    return (followed(config) if is_validated(config, training) else None) or config
 
 
 def _tell(recording: Recording, problem: Problem, extent: AuditExtent) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -178,8 +179,8 @@ def systems(benchmark: Benchmark) -> dict[str, Callable[[BenchmarkTask], dict[st
         peers |= {"Surprise's SVD++": svdpp} if installed("surprise") else {}
         peers |= {"myFM": myfm} if installed("myfm") else {}
     if Split.parse(benchmark.how).kind == "last":  # whose order is known
-        presets["fedseq"] = _of_preset("fedseq")
         peers |= {"recent popularity": recent_popularity, "EASE by recency": ease_by_recency}
+        peers |= {"SASRec": _sasrec} if installed("torch") else {}
     if benchmark.name == "ml-100k-last":
         presets |= {name + LEAKS: _of_preset(name, leaky=True) for name in LEAKY}
     return {**ours, **presets, **{name: _of_peer(fit, benchmark.peers.get(name, {})) for name, fit in peers.items()}}
@@ -215,6 +216,11 @@ def _trained(task: BenchmarkTask, config: Config) -> dict[str, Any]:
         "seconds": time.perf_counter() - began,
         **_figures(task, *predictor_for(run.recommender, task.training, task.test)),
     }
+
+
+def _sasrec(training: Ratings) -> Predictor:
+    """Here, since it imports torch, which is an extra."""
+    return importlib.import_module("fedrecplus.experiments.sasrec").sasrec(training)  # type: ignore[no-any-return]
 
 
 def _of_peer(fit: Callable[..., Predictor], settings: dict[str, Any]) -> Callable[[BenchmarkTask], dict[str, Any]]:

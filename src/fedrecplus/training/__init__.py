@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
     from fedrecplus.training.publishing import PUBLIC_LIST as PUBLIC_LIST
     from fedrecplus.training.ranking import MEASURES as MEASURES
+    from fedrecplus.training.recency import is_validated as is_validated
     from fedrecplus.training.recommender import Recommender as Recommender
     from fedrecplus.training.registry import (
         PublishedModel as PublishedModel,

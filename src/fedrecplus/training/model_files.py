@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from fedrecplus.data import Scale
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_tensors
 from fedrecplus.parts import unpack
+from fedrecplus.parts.model.sequence import Sequence, without_transitions
 from fedrecplus.protocol import PublicItems
 from fedrecplus.training.evaluation import ScoredBy
 
@@ -62,6 +63,13 @@ class SharedModel:
         model = self.config.model
         w: NDArray[np.float64] = model.newcomer(self.X, self.dense.astype(np.float64), items, ratings, self.public)
         return w
+
+    def without_transitions(self) -> SharedModel:
+        """The model without its table of what is chosen soon after what; itself where it has none."""
+        config = self.config
+        if not isinstance(config.model, Sequence):
+            return self
+        return replace(self, config=without_transitions(config), V=self.V[:, : config.model.width].copy())
 
     @property
     def decay(self) -> float:

@@ -8,13 +8,14 @@ taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.config import Config
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Problem, engine_of, item_columns, start_private, statistics_budget
 from fedrecplus.parts import DECAYS, VALIDATED, recency_weights
@@ -25,7 +26,7 @@ from fedrecplus.training.ranking import blocks, cells, clients_with_ratings
 
 _MOST_CLIENTS = 1_000
 """who validate: so many, drawn by a fixed key"""
-_KEPT_BACK = 3
+KEPT_BACK = 3
 """choices of each that are kept back in turn"""
 _FEWEST_BEFORE = 2
 _SURE = 3.0
@@ -40,52 +41,60 @@ def chosen_decay(problem: Problem, V: NDArray[Any]) -> float:
 
     Under a budget nothing is validated: which decay was best would be released beside it.
     """
-    model, config = problem.config.model, problem.config
-    if model.recency != VALIDATED:
-        return model.recency
-    if problem.ratings.timestamps is None or plan_of(config) is not None or statistics_budget(config) is not None:
+    if problem.config.model.recency != VALIDATED:
+        return problem.config.model.recency
+    if not is_validated(problem.config, problem.ratings):
         return 0.0
-    gains = gains_of_decays(problem, item_columns(problem, V))
-    if not gains:
-        return 0.0
-    best = max(DECAYS, key=lambda decay: gains[decay].mean())
-    return best if _surely_positive(gains[best]) and _surely_positive(gains[best] - gains[math.inf]) else 0.0
+    ndcg = ndcg_of_decays(problem, V, (0.0, *DECAYS, math.inf))
+    best = best_of(ndcg)
+    return best if surely_better(ndcg[best], ndcg[0.0]) and surely_better(ndcg[best], ndcg[math.inf]) else 0.0
 
 
-def gains_of_decays(problem: Problem, X: NDArray[Any]) -> dict[float, Array]:
-    """By decay, how much better than by the list without order each kept-back choice is ranked, in NDCG@10.
+def is_validated(config: Config, ratings: Ratings) -> bool:
+    """Whether it is left to validation how lists follow an order, and one is known."""
+    budget = plan_of(config) is not None or statistics_budget(config) is not None
+    return config.model.recency == VALIDATED and ratings.timestamps is not None and not budget
+
+
+def ndcg_of_decays(problem: Problem, V: NDArray[Any], decays: Sequence[float]) -> dict[float, Array]:
+    """By decay, how well each kept-back choice is ranked, in NDCG@10; 0 is the list without order.
 
     An infinite one tells what order has no part in: lists that follow also have another ridge and no ratings.
     On the processor, whatever engine trained: models that follow an order solve for their weights and keep none.
     """
-    gains: dict[float, list[Array]] = {decay: [] for decay in (*DECAYS, math.inf)}
+    ndcg: dict[float, list[Array]] = {decay: [] for decay in decays}
+    X = item_columns(problem, V)
     engine, private = engine_of(replace(problem.config, engine="fast")), start_private(problem, X.dtype.type)
     for known, ages, last in kept_back(problem.ratings):
         own = replace(problem, ratings=known)
         W = engine.user_weights(own, private, X)
-        plain = ndcg_of_last(known, last, Predictor(W, X, engine.list_weights(own, W, X)))
-        for decay in gains:
+        for decay in decays:
             Z = engine.list_weights(own, W, X, recency_weights(ages, decay))
-            gains[decay].append(ndcg_of_last(known, last, Predictor(W, X, Z)) - plain)
-    return {decay: np.concatenate(parts) for decay, parts in gains.items() if sum(map(len, parts))}
+            ndcg[decay].append(ndcg_of_last(known, last, Predictor(W, X, Z)))
+    return {decay: np.concatenate(parts) for decay, parts in ndcg.items()}
+
+
+def best_of(ndcg: dict[float, Array]) -> float:
+    """The decay that ranks best."""
+    return max(DECAYS, key=lambda decay: float(ndcg[decay].sum()))
 
 
 def kept_back(ratings: Ratings) -> Iterator[tuple[Ratings, NDArray[np.int32], Ratings]]:
     """Of those who validate: all before the last choice, with their ages then, and that; then all before the last but
     one, and so on."""
-    able = np.flatnonzero(np.diff(ratings.indptr) >= _KEPT_BACK + _FEWEST_BEFORE)
+    able = np.flatnonzero(np.diff(ratings.indptr) >= KEPT_BACK + _FEWEST_BEFORE)
     taking_part = np.zeros(ratings.clients, dtype=bool)
     taking_part[able[np.argsort(uniform(0, able), kind="stable")[:_MOST_CLIENTS]]] = True
     own, ages = taking_part[ratings.client_of_rating], ratings.ages()
     assert ages is not None
-    for age in range(_KEPT_BACK):
+    for age in range(KEPT_BACK):
         before = own & (ages > age)
         yield ratings.where(before), ages[before] - age - 1, ratings.where(own & (ages == age))
 
 
 def ndcg_of_last(known: Ratings, last: Ratings, predictor: Predictor) -> Array:
     """NDCG@10 of each client's one choice among all items that it hasn't rated."""
-    ranks = []
+    ranks = [np.zeros(0, np.int64)]
     for block in blocks(clients_with_ratings(last), last.item_count):
         scores = predictor.scores(block)
         own = scores[cells(last, block)]
@@ -115,5 +124,7 @@ def comes_after(training: Ratings, test: Ratings) -> bool:
     return bool((earliest >= latest).all())
 
 
-def _surely_positive(gains: Array) -> bool:
-    return bool(gains.mean() > _SURE * gains.std() / np.sqrt(len(gains)))
+def surely_better(ndcg: Array, other: Array) -> bool:
+    """Whether it is, by three standard errors of the difference."""
+    gains = ndcg - other
+    return bool(gains.sum() > _SURE * gains.std() * np.sqrt(len(gains))) if len(gains) else False

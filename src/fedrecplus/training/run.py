@@ -40,6 +40,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "likes_alone": training.likes_alone,
         "ratings_by": config.model.RATINGS_BY,
         "recency": training.decay,
+        "model": training.ended.model.rule,
         "simulation_only": config.simulation_only,
         "leaky_negatives": config.model.leaks,
         "rounds": training.state.server.round,
@@ -139,7 +140,7 @@ def recommender_of(training: Training, predictor: Predictor | None) -> Recommend
     ratings, public = training.problem.ratings, training.problem.public
     titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
     V, dense = training.state.server.V, training.state.server.dense
-    config = replace(training.config, model=training.config.model.with_head(training.state.server.head))
+    config = replace(training.ended, model=training.ended.model.with_head(training.state.server.head))
     if config.model.recency == VALIDATED:
         config = replace(config, model=config.model.with_settings(recency=training.decay))
     model = SharedModel(config, ratings.scale, V, public, ratings.item_ids, titles, genres, dense)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from fedrecplus.training.evaluation import (
     score_of_mean,
     with_head,
 )
+from fedrecplus.training.following import Following
 from fedrecplus.training.groups import tail_items
 from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.measures import Evaluation, evaluation_of
@@ -99,22 +100,49 @@ class Training:
         if saved:
             self.state, self.tally = saved.state, saved.tally
         self._tell_start()
-        left, began = rounds(self.engine, self.problem, self.state), _stopwatch()
+        left = rounds(self.engine, self.problem, self.state)
         if held_back is not None:
             left = held_back.rounds(self.engine, self.problem, self.state)
         if self.ledger is not None and self.ledger.plan.rounds:
             left = self.ledger.before_each(left, self.state.server.round, fresh=not self.config.seeded_noise)
         try:
-            for self.state, report in left:
-                self.tally = self.tally.after(report, _stopwatch() - began)
-                self.scored = self.score(self.state) if self._is_due() else None
-                self._after_round(report)
-                if any(callback.wants_stop() for callback in self.callbacks):
-                    break
-                began = _stopwatch()
+            if self._go_through(left):
+                self._follow()
         except Diverged as diverged:
             self._start_again(diverged)
             self.run()
+
+    def _go_through(self, left: Iterator[tuple[SimulationState, RoundReport]]) -> bool:
+        """The rounds that are left; whether nobody wanted to stop before the last."""
+        began = _stopwatch()
+        for self.state, report in left:
+            self.tally = self.tally.after(report, _stopwatch() - began)
+            self.scored = self.score(self.state) if self._is_due() else None
+            self._after_round(report)
+            if any(callback.wants_stop() for callback in self.callbacks):
+                return False
+            began = _stopwatch()
+        return True
+
+    def _follow(self) -> None:
+        """Rounds of a table of what is chosen soon after what, where lists follow an order. See ``Following``."""
+        following = Following.of(self.problem, self.decay) if self.decay else None
+        if following is None:
+            return
+        self._save()
+        before = self.state
+        self.problem, self.state = following.whole, following.begin(self.engine, before)
+        self._go_through(following.rounds(self.engine, self.state))
+        self.decay = following.decay
+        if not following.taken:
+            server = replace(before.server, round=self.state.server.round)
+            self.problem, self.state, self.scored = following.plain, replace(before, server=server), None
+
+    @property
+    def ended(self) -> Config:
+        """The settings that the model has, which may have a table more than was asked for."""
+        follows = self.problem.config.model.rule != self.config.model.rule
+        return replace(self.config, model=self.problem.config.model) if follows else self.config
 
     def _tell_start(self) -> None:
         done, self._saved_at = self.state.server.round, time.monotonic()
@@ -124,11 +152,11 @@ class Training:
     def _is_due(self) -> bool:
         """Learning curves begin with the first round and end with the last."""
         number = self.state.server.round
-        return number % self.config.evaluation.every == 0 or number in (1, self.config.server.rounds)
+        return number % self.config.evaluation.every == 0 or number in (1, self.problem.config.server.rounds)
 
     def _after_round(self, report: RoundReport) -> None:
         """Tell who looks on, and keep what was done."""
-        number, last, rmse = self.state.server.round, self.config.server.rounds, None
+        number, last, rmse = self.state.server.round, self.problem.config.server.rounds, None
         if self.scored is not None:
             self._add_metrics(number, self.scored.scores)
             rmse = self.scored.scores.rmse if self.test is not None and not self.likes_alone else None
@@ -157,11 +185,16 @@ class Training:
         twice. Where a round that comes again would be paid for again, every round has one.
         """
         paid = self.ledger is not None and not self.config.seeded_noise
-        if self.folder and (stopping or paid or time.monotonic() - self._saved_at >= self.checkpoint_seconds):
-            self.folder.save_checkpoint(Checkpoint.of(self.state, self.tally, self.retries, self.problem.public))
-            self._saved_at = time.monotonic()
+        if stopping or paid or time.monotonic() - self._saved_at >= self.checkpoint_seconds:
+            self._save()
         if stopping:
             raise KeyboardInterrupt
+
+    def _save(self) -> None:
+        """A checkpoint; a training that is stopped among the rounds that ``_follow`` adds repeats these."""
+        if self.folder and self.ended is self.config:
+            self.folder.save_checkpoint(Checkpoint.of(self.state, self.tally, self.retries, self.problem.public))
+            self._saved_at = time.monotonic()
 
     def _start_again(self, diverged: Diverged) -> None:
         """Make ready for an attempt with a smaller step, or give up."""

@@ -16,6 +16,7 @@ from fedrecplus.engines import Problem, SimulationState, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.parts import VALIDATED
 from fedrecplus.parts.model import Model
+from fedrecplus.parts.model.sequence import Sequence, with_transitions
 from fedrecplus.rounds import ServerState, extend_server, neighbouring, plan_of
 from fedrecplus.training.model_files import CLIENTS, PrivateParts, SharedModel
 from fedrecplus.training.privacy import LEDGER, Line, privacy_lines, run_name
@@ -28,14 +29,16 @@ _FEWEST = 3
 
 
 def continued(model: SharedModel, config: Config, *, again: bool = False) -> Config:
-    """The settings that go on from a model: a fifth of the rounds it took, and its decay of lists.
+    """The settings that go on from a model: a fifth of the rounds it took, its decay of lists, and all its tables.
 
     What went on itself, goes on by as many rounds ``again``.
     """
     rounds = config.server.rounds if again else min(config.server.rounds, max(_FEWEST, config.server.rounds // _SHARE))
     server = msgspec.structs.replace(config.server, rounds=rounds)
     chosen = config.model.with_settings(recency=model.decay) if config.model.recency == VALIDATED else config.model
-    return replace(config, model=chosen, server=server)
+    config = replace(config, model=chosen, server=server)
+    added = isinstance(model.config.model, Sequence) and not isinstance(chosen, Sequence)
+    return with_transitions(config) if added else config
 
 
 def head_of(model: Model[Any], ended: Model[Any]) -> tuple[int, ...]:
@@ -72,6 +75,8 @@ class Earlier:
             folder, spent = str(path), _spent(path, rules)
             start = Recommender.load(path, rules) if (path / CLIENTS).exists() else SharedModel.read(path, rules)
         model, clients = (start.model, start.clients) if isinstance(start, Recommender) else (start, None)
+        if not isinstance(config.model, Sequence):
+            model = model.without_transitions()
         _check(model, config, spent)
         return cls(model, folder, spent, clients)
 

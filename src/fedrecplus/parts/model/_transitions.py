@@ -24,7 +24,6 @@ from fedrecplus.parts.model import Model, Trained, start_noise
 from fedrecplus.parts.model.joint import Settings as JointSettings
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
-from fedrecplus.settings import Annotated, number
 
 _LEAST = 1e-4
 """of the greatest strength: a direction that is weaker, or negative, is kept as weak as this"""
@@ -33,11 +32,8 @@ _LEAST = 1e-4
 class Settings(JointSettings):
     """Options of the model: those of ``joint``, and of T."""
 
-    sequence_factors: Annotated[int, number(1, 4096, "k, columns of T")] = 44
     sequence_weight: ClassVar[float] = 5.0
     """of T's part in lists of what comes next, beside that of what people choose at all"""
-    sequence_every: ClassVar[int] = 4
-    """of so many rounds the last is T's, the others are of V and W"""
     decay: ClassVar[float] = 2.0
     """τ, choices over which two of them have less to do with each other by a factor e"""
     rare: ClassVar[float] = 50.0
@@ -51,11 +47,11 @@ class Transitions(Model[Settings]):
 
     def tree(self) -> dict[str, Leaf]:
         """T. One device's part names what it chose, and when."""
-        return {"T": Leaf.table(self.settings.sequence_factors, seen="sums")}
+        return {"T": Leaf.table(width_of(self.settings), seen="sums")}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """T before training: noise."""
-        return np.asarray(start_noise(seed, "start-T", items, self.settings.sequence_factors) / np.sqrt(items))
+        return np.asarray(start_noise(seed, "start-T", items, width_of(self.settings)) / np.sqrt(items))
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """The person's part of C A T, over a public scale; zeros where no order is known."""
@@ -111,6 +107,11 @@ class Transitions(Model[Settings]):
         scale = like(row_scale(self.settings, public)[:, None] ** 2, X)
         weighed: Array = recency[..., None] * rows_of(scale, items) * rows_of(X, items)
         return weighed
+
+
+def width_of(settings: Settings) -> int:
+    """Columns of T: as many as V and W have, so that all rounds have uploads of a size."""
+    return settings.factors + settings.interaction_factors
 
 
 def row_scale(settings: Settings, public: PublicItems) -> Array:

@@ -1,9 +1,9 @@
 """``joint``, and a table of what is chosen soon after what: lists say what comes next, by sums alone.
 
-V and W are those of ``joint``. T (``_transitions.py``) is a third table beside them. V and W take part in three rounds
-of four, T in the fourth, so that no round's upload is wider than the wider of the two. Ratings, and lists without an
-order, are as in ``joint``. Lists that follow what was chosen last add up both: what people like this one choose, and
-what is chosen close to what it chose last.
+V and W are those of ``joint``. T (``_transitions.py``) is a third table beside them, as wide as both. Its rounds come
+after those of V and W, which it needs nothing of, so that no round's upload is wider than another's. Ratings, and lists
+without an order, are as in ``joint``. Lists that follow what was chosen last add up both: what people like this one
+choose, and what is chosen close to what it chose last.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import Aggregation
 from fedrecplus.parts.assumptions import OfChoices
 from fedrecplus.parts.model import Trained, Turn
-from fedrecplus.parts.model._transitions import Settings, Transitions, scaled_rows
-from fedrecplus.parts.model.joint import Joint
+from fedrecplus.parts.model._transitions import Settings, Transitions, scaled_rows, width_of
+from fedrecplus.parts.model.joint import Joint, Settings as JointSettings
 from fedrecplus.parts.recency import nearness_of
 from fedrecplus.parts.server_optimizer import ServerOptimizer
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
+
+SHARE = 5 / 17
+"""rounds of T for each of V and W: so many come close enough to its strongest directions"""
+FEWEST_ROUNDS = 3
+"""of T: after fewer it ranks clearly worse"""
 
 
 class Sequence(Joint[Settings]):
@@ -59,15 +64,12 @@ class Sequence(Joint[Settings]):
         joint, T = super().tree(), self.transitions.tree()
         return {"V": joint["V"], "W": joint["W"], **T, "gram": joint["gram"]}
 
-    @property
-    def width(self) -> int:
-        """Columns of V and W."""
-        return self.settings.factors + self.settings.interaction_factors
-
     def turn(self, config: Any, number: int) -> Turn:
-        """T's in every fourth round, where each device counts alike and the sum is the step; V's and W's in others."""
-        if (number + 1) % self.settings.sequence_every:
-            return Turn(replace(config, model=self.joint), slice(0, self.width))
+        """V's and W's, as if there were no T; then T's, where each device counts alike and the sum is the step."""
+        rounds = rounds_before(config.server.rounds)
+        if number < rounds:
+            server = msgspec.structs.replace(config.server, rounds=rounds)
+            return Turn(replace(config, model=self.joint, server=server), slice(0, self.width))
         own = replace(
             config,
             model=self.transitions,
@@ -111,7 +113,7 @@ class Sequence(Joint[Settings]):
         self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
     ) -> Array:
         """Those of ``joint``; where lists follow what was chosen last, also the sum of A T over last choices."""
-        k, own = self.settings.sequence_factors, self._own(X)
+        k, own = self.width, self._own(X)
         z = self._with(self.joint.list_weights(w[..., :-k], own, items, ratings, public, recency))
         if recency is not None:
             z[..., -k:] = namespace(X).sum(self._following(X, items, public, recency), axis=-2)
@@ -123,28 +125,67 @@ class Sequence(Joint[Settings]):
         """What each choice adds to both."""
         shares = self._with(self.joint.list_weight_shares(self._own(X), items, ratings, public, recency))
         if recency is not None:
-            shares[:, -self.settings.sequence_factors :] = self._following(X, items, public, recency)
+            shares[:, -self.width :] = self._following(X, items, public, recency)
         return shares
 
     def _following(self, X: Array, items: Items, public: PublicItems, recency: Array) -> Array:
-        near, T = nearness_of(recency), X[:, -self.settings.sequence_factors :]
+        near, T = nearness_of(recency), X[:, -self.width :]
         return self.settings.sequence_weight * self.transitions.following(T, items, public, near)
 
     def _own(self, X: Array) -> Array:
-        return joint_columns(X, self.settings.sequence_factors)
+        return joint_columns(X, self.width)
 
     def _with(self, w: Array) -> Array:
         """Weights of ``joint``, and zeros for T's columns."""
-        nothing = zeros((*w.shape[:-1], self.settings.sequence_factors), w)
+        nothing = zeros((*w.shape[:-1], self.width), w)
         return namespace(w).concat([w, nothing], axis=-1)  # type: ignore[no-any-return]
 
     def beside(self, broadcast: Broadcast) -> Array:
         """What a choice adds to the row of another beside it, for an attacker: its row of A T over a public size."""
         return np.asarray(scaled_rows(self.transitions, columns_of(broadcast, slice(self.width, None)))[0])
 
+    @property
+    def width(self) -> int:
+        """Columns of V and W, and of T."""
+        return width_of(self.settings)
+
     def choosing(self) -> OfChoices:
         """What an attacker knows of W's columns, which T's come after."""
         return OfChoices(slice(self.settings.factors, self.width))
+
+
+def followed(config: Any) -> Any | None:
+    """The settings with T's rounds after those of V and W; None where these are too few, or nothing is summed."""
+    if type(config.model) is not Joint or config.channel.VIEW != "sums":
+        return None
+    weighs_whole = config.aggregation.against_mean or config.aggregation.covariance_kind != "none"
+    longer = with_transitions(config)
+    enough = longer.server.rounds - config.server.rounds >= FEWEST_ROUNDS
+    return longer if enough and not weighs_whole else None
+
+
+def with_transitions(config: Any) -> Any:
+    """Settings of ``joint`` with T besides, and its rounds after the others."""
+    model = Sequence(Settings(**config.model.values), "sequence")
+    rounds = round(config.server.rounds * (1.0 + SHARE))
+    return replace(config, model=model, server=msgspec.structs.replace(config.server, rounds=rounds))
+
+
+def without_transitions(config: Any) -> Any:
+    """Settings of ``joint`` alone, in as many rounds as V and W have."""
+    own = {field.name for field in msgspec.structs.fields(JointSettings)}
+    values = {name: value for name, value in config.model.values.items() if name in own}
+    server = msgspec.structs.replace(config.server, rounds=rounds_before(config.server.rounds))
+    return replace(config, model=Joint(JointSettings(**values), "joint"), server=server)
+
+
+def rounds_before(total: int) -> int:
+    """How many of so many rounds are of V and W.
+
+    >>> rounds_before(22)
+    17
+    """
+    return round(total / (1.0 + SHARE))
 
 
 @remember_last

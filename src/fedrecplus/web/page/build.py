@@ -94,7 +94,8 @@ def read_model(run: Path, allow: Collection[str] = ()) -> tuple[SharedModel, dic
 
 
 def computable(model: SharedModel) -> SharedModel:
-    """The model, if the page can compute it."""
+    """The model, if the page can compute it; of what is chosen soon after what it has no equations."""
+    model = model.without_transitions()
     if model.config.model.rule not in MODELS:
         raise UserError(
             f"a browser can't compute the model {model.config.model.rule!r}: the page has the equations of "
