@@ -102,6 +102,18 @@ def test_peers_of_what_comes_next_know_the_order_too() -> None:
     assert {"recent popularity", "EASE by recency"} < systems(benchmark_named("ml-100k-last")).keys()
 
 
+def test_attention_to_what_came_before_ranks_what_comes_next() -> None:
+    sasrec = pytest.importorskip("fedrecplus.experiments.sasrec", exc_type=ImportError).sasrec
+    training, test = fr.split(walks(), how="last:1")
+    everything = Fallback.of(training).knowing_everything()
+    fitted = sasrec(training, width=16, blocks=1, length=8, dropout=0.1, most_epochs=30, look_every=15)
+    ndcg = [
+        ranking.rank(training, test, predictor, everything, (10,), 1.0)["ndcg@10"]
+        for predictor in (fitted, recent_popularity(training))
+    ]
+    assert ndcg[0] > ndcg[1] + 0.1
+
+
 def test_every_benchmark_has_published_figures_with_a_source() -> None:
     for name in BENCHMARKS:
         assert published_for(name)

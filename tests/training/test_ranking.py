@@ -140,6 +140,26 @@ def test_few_and_many_raters_and_tail_items_are_groups() -> None:
     assert 0 < found["popularity@10"] < 1
 
 
+def test_what_came_soon_and_what_came_later_are_groups_where_all_of_it_came_after() -> None:
+    ratings = small_ratings(clients=40)
+    dated = replace(ratings, timestamps=np.random.default_rng(4).permutation(len(ratings)))
+    rng = np.random.default_rng(0)
+    W, X = rng.normal(size=(40, 3)), rng.normal(size=(ratings.item_count, 3))
+    training, test = split(dated, how="last:1")
+    judged = (training, test, Predictor(W, X), Fallback.of(training))
+    lists, groups = lists_of(*judged, relevant_from=1.0), rank(*judged, relevant_from=1.0)["groups"]
+    assert training.timestamps is not None
+    assert test.timestamps is not None
+    last = [training.timestamps[training.client_of_rating == client].max() for client in lists.clients]
+    waits = test.timestamps[np.searchsorted(test.client_of_rating, lists.clients)] - last
+    soon = waits <= np.median(waits)
+    assert groups["soon"]["clients"] == soon.sum()
+    assert groups["soon"]["ndcg@20"] == pytest.approx(lists.by_client["ndcg@20"][soon].mean())
+    assert groups["later"]["ndcg@20"] == pytest.approx(lists.by_client["ndcg@20"][~soon].mean())
+    among = split(dated, 1)
+    assert "soon" not in rank(*among, Predictor(W, X), Fallback.of(among[0]))["groups"]
+
+
 def test_of_likes_alone_every_test_item_is_relevant() -> None:
     likes = small_ratings(clients=40)
     likes = replace(likes, codes=np.zeros_like(likes.codes))

@@ -59,7 +59,8 @@ RANKING = (
     "ndcg@10", "hr@10", "recall@10", "precision@10", "map@10", "mrr@10", "coverage@10", "popularity@10",
     *(f"{measure}@{depth}" for depth in (5, 20) for measure in (*MEASURES, "coverage", "popularity")),
 )  # fmt: skip
-LIST_GROUPS = ("few_ratings", "many_ratings", "tail_items")
+BY_TIME = ("soon", "later")
+LIST_GROUPS = ("few_ratings", "many_ratings", "tail_items", *BY_TIME)
 SPARE = ("NMSE", "RMSE, 95 % interval", "p")
 """columns of the first table that a narrow terminal goes without: the second table has them"""
 Table = tuple[Sequence[str], list[list[str]]]
@@ -322,17 +323,21 @@ def details_tables(comparison: Comparison) -> list[Table]:
 
 def measure_tables(summaries: Sequence[Summary]) -> list[Table]:
     """Errors by group, where there are any, and measures of lists."""
-    groups, ranking, lists = [], [], []
+    groups, ranking, lists, times = [], [], [], []
     for summary in summaries:
         name = LIST_NAMES.get(summary.algorithm, summary.algorithm)
         groups.append([summary.algorithm, *map(figure_cell, summary.groups.values())])
         ranking.append([name, *(figure_cell(summary.ranking[figure]) for figure in _SHOWN)])
-        means = (*(summary.ranking[figure] for figure in _ALSO_SHOWN), *summary.ranking_groups.values())
+        by_group = dict(summary.ranking_groups)
+        times.append([name, *(figure_cell(by_group.pop(group)) for group in BY_TIME)])
+        means = (*(summary.ranking[figure] for figure in _ALSO_SHOWN), *by_group.values())
         lists.append([name, *("–" if mean is None else f"{mean.mean:.4f}" for mean in means)])
     has_errors = any(summary.figures["rmse"] for summary in summaries)
+    timed = any(summary.ranking_groups[group] for summary in summaries for group in BY_TIME)
     return [
         *([(("RMSE of", "few ratings", "tail items", "worst tenth"), groups)] if has_errors else []),
         (("ranking", "NDCG@10", "HR@10", "recall@10", "coverage@10"), ranking),
+        *([(("NDCG@10 of what came", *BY_TIME), times)] if timed else []),
         (_LISTS, lists),
     ]
 

@@ -94,6 +94,8 @@ class Lists:
     """list length → which items are on anybody's list"""
     popularity: dict[int, Array]
     """list length → each client's mean over the list of the share of clients that rated an item in training"""
+    waits: Array
+    """times between each client's last training rating and its first relevant test rating; nan where not known"""
 
     def figures(self, training: Ratings) -> dict[str, Any]:
         """What results hold: means over clients, and over groups of them; None where there is nobody."""
@@ -102,6 +104,9 @@ class Lists:
         groups = {name: _group(self.by_client, members) for name, members in chosen.items()}
         has_tail_items = np.isfinite(next(iter(self.on_tail.values())))
         groups["tail_items"] = _group(self.on_tail, has_tail_items)
+        if (self.waits >= 0).all() and len(self.waits):  # all that is tested came later
+            soon = self.waits <= np.median(self.waits)
+            groups |= {"soon": _group(self.by_client, soon), "later": _group(self.by_client, ~soon)}
         return {
             "clients": len(self.clients),
             "left_out": self.left_out,
@@ -134,6 +139,7 @@ class Lists:
             joined("on_tail"),
             {depth: np.any([part.shown[depth] for part in parts], axis=0) for depth in parts[0].shown},
             joined("popularity"),
+            np.concatenate([part.waits for part in parts]),
         )
 
 
@@ -246,7 +252,18 @@ def judged_lists(
         {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         for parts in zip(*on_threads(judged, blocks(clients, training.item_count)), strict=True)
     )
-    return Lists(clients, 0, terms.relevant_from, by_client, on_tail, shown, popular)
+    waits = waits_of(training, liked)[clients]
+    return Lists(clients, 0, terms.relevant_from, by_client, on_tail, shown, popular, waits)
+
+
+def waits_of(training: Ratings, liked: Ratings) -> Array:
+    """By client, how long after its last training rating the first of these came; nan where no times are known."""
+    if training.timestamps is None or liked.timestamps is None:
+        return np.full(liked.clients, np.nan)
+    latest, earliest = np.full(training.clients, -np.inf), np.full(liked.clients, np.inf)
+    np.maximum.at(latest, training.client_of_rating, training.timestamps)
+    np.minimum.at(earliest, liked.client_of_rating, liked.timestamps)
+    return np.asarray(earliest - latest)
 
 
 def measure_named(name: str) -> tuple[str, int]:
