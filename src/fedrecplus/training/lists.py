@@ -162,9 +162,9 @@ def diversified(scores: Array, model: SharedModel, n: int, explore: float) -> It
 
 def similarities(model: SharedModel, items: Items) -> Array:
     """Cosines of some items' factors, less the mean item's: trained factors all point its way."""
-    known = model.V[model.public.popularity > 0].astype(np.float64)
+    known = model.factors[model.public.popularity > 0]
     mean = known.mean(axis=0) if len(known) else 0.0
-    rows = unit_rows(model.V[items].astype(np.float64) - mean)
+    rows = unit_rows(model.factors[items] - mean)
     return np.asarray(rows @ rows.T)
 
 

@@ -58,6 +58,11 @@ class SharedModel:
         X: NDArray[np.float64] = model.item_columns(self.V.astype(np.float64), self.public)
         return X
 
+    @cached_property
+    def factors(self) -> NDArray[np.float64]:
+        """The rows that items are compared by: what is chosen soon after what says nothing of what they are like."""
+        return self.without_transitions().V.astype(np.float64)
+
     def fold_in(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> NDArray[np.float64]:
         """A person's weights from ratings in standard units, in closed form: all that a device needs is in here."""
         model = self.config.model

@@ -246,7 +246,7 @@ class Recommender:
         check_length(n)
         model = self.model
         number = int(numbers_of(model.item_ids, [item], "item")[0])
-        rows = unit_rows(model.V.astype(np.float64))
+        rows = unit_rows(model.factors)
         similarity = rows @ rows[number]
         similarity[model.public.popularity == 0] = -np.inf
         similarity[number] = -np.inf

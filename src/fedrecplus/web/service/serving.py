@@ -54,7 +54,7 @@ class ServedModel:
     @cached_property
     def site(self) -> dict[str, CachedAnswer]:
         """The person's page with this model's quantised tables, by name; empty where the page can't compute it."""
-        model = self.recommender.model
+        model = self.recommender.model.without_transitions()
         if model.config.model.rule not in MODELS:
             return {}
         contents = site_files(model, provenance({"figures": self.figures, "made": self.made}))
