@@ -13,7 +13,7 @@ import fedrecplus as fr
 from fedrecplus.audit.audit import with_all_rounds
 from fedrecplus.config import assign, preset
 from fedrecplus.parts.model.sequence import Sequence
-from fedrecplus.training import continued
+from fedrecplus.training import Callback, continued
 
 ITEMS, PEOPLE, WALKS, LONG = 90, 150, 3, 6
 CONFIG = assign(preset("fedrec+secure"), ["server.rounds=10", "model.factors=4", "model.interaction_factors=8"])
@@ -60,15 +60,28 @@ def test_lists_without_order_are_those_without_the_table(run: fr.Run) -> None:
         assert [one.item for one in mine] == [one.item for one in others]
 
 
-def test_where_neighbours_say_nothing_no_table_is_kept() -> None:
-    """Order says that people stay in a part of the items; within it, it is chance."""
-    ratings = chains()
-    assert ratings.timestamps is not None
-    parts = ratings.timestamps // LONG * 1000 + np.random.default_rng(1).integers(0, 900, len(ratings))
-    mixed = fr.train(replace(ratings, timestamps=parts, order=None), None, CONFIG)
-    assert mixed.result["model"] == "joint"
-    model = mixed.recommender.model
-    assert model.V.shape[1] == model.config.model.columns == 12
+class Enough(Callback):
+    """Ends a training after its first round of the table."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def round(self, number: int, last: int) -> None:
+        """Another one."""
+        self.done = number
+
+    def wants_stop(self) -> bool:
+        """Whether there is one of the table."""
+        return self.done > CONFIG.server.rounds
+
+
+def test_a_table_that_was_not_found_of_use_leaves_no_trace() -> None:
+    plain, training = without("model.recency=0"), fr.split(chains(), how="last:1")[0]
+    ended = fr.train(training, None, CONFIG, callbacks=[Enough()])
+    assert (ended.result["model"], ended.result["rounds"]) == ("joint", 11)
+    model = ended.recommender.model
+    assert model.decay > 0
+    np.testing.assert_array_equal(model.V, plain.recommender.model.V)
 
 
 def test_a_training_stopped_among_the_added_rounds_comes_to_the_same(run: fr.Run, tmp_path: Path) -> None:

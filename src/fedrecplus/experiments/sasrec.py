@@ -65,8 +65,8 @@ class SasRec(nn.Module):
 
 
 def sasrec(
-    training: Ratings, width: int = 64, blocks: int = 2, length: int = 50, dropout: float = 0.5,
-    most_epochs: int = 120, look_every: int = 10, seed: int = 0,
+    training: Ratings, width: int = 64, blocks: int = 2, length: int = 50, dropout: float = 0.4,
+    most_epochs: int = 60, look_every: int = 20, seed: int = 0,
 ) -> Predictor:  # fmt: skip
     """The peer, trained anew on everything for as many epochs as were best on each person's last choice."""
 
@@ -77,7 +77,7 @@ def sasrec(
         histories, targets = _windows(ratings, length)
         for epoch in range(1, epochs + 1):
             model.train()
-            for batch in torch.randperm(len(histories)).split(128):
+            for batch in torch.randperm(len(histories)).split(128):  # type: ignore[no-untyped-call]
                 asked = targets[batch] != _NOBODY
                 loss = nn.functional.cross_entropy(model.logits(model(histories[batch])[asked]), targets[batch][asked])
                 optimizer.zero_grad()
@@ -133,7 +133,7 @@ def _predictor(model: SasRec, ratings: Ratings, length: int) -> Predictor:
     for row, items in zip(histories, own, strict=True):
         row[: len(items)] = items
     last = torch.tensor([max(len(items) - 1, 0) for items in own])
-    parts = [model(part) for part in torch.tensor(histories).split(256)]
+    parts = [model(part) for part in torch.tensor(histories).split(256)]  # type: ignore[no-untyped-call]
     wanted = torch.cat(parts)[torch.arange(len(own)), last].numpy().astype(np.float64)
     X: NDArray[Any] = np.column_stack([model.items.weight[:-1].numpy(), model.bias.numpy()]).astype(np.float64)
     W = np.column_stack([wanted, np.ones(len(own))])

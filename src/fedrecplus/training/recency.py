@@ -26,7 +26,7 @@ from fedrecplus.training.ranking import blocks, cells, clients_with_ratings
 
 _MOST_CLIENTS = 1_000
 """who validate: so many, drawn by a fixed key"""
-KEPT_BACK = 3
+_KEPT_BACK = 3
 """choices of each that are kept back in turn"""
 _FEWEST_BEFORE = 2
 _SURE = 3.0
@@ -47,7 +47,7 @@ def chosen_decay(problem: Problem, V: NDArray[Any]) -> float:
         return 0.0
     ndcg = ndcg_of_decays(problem, V, (0.0, *DECAYS, math.inf))
     best = best_of(ndcg)
-    return best if surely_better(ndcg[best], ndcg[0.0]) and surely_better(ndcg[best], ndcg[math.inf]) else 0.0
+    return best if _surely_better(ndcg[best], ndcg[0.0]) and _surely_better(ndcg[best], ndcg[math.inf]) else 0.0
 
 
 def is_validated(config: Config, ratings: Ratings) -> bool:
@@ -82,12 +82,12 @@ def best_of(ndcg: dict[float, Array]) -> float:
 def kept_back(ratings: Ratings) -> Iterator[tuple[Ratings, NDArray[np.int32], Ratings]]:
     """Of those who validate: all before the last choice, with their ages then, and that; then all before the last but
     one, and so on."""
-    able = np.flatnonzero(np.diff(ratings.indptr) >= KEPT_BACK + _FEWEST_BEFORE)
+    able = np.flatnonzero(np.diff(ratings.indptr) >= _KEPT_BACK + _FEWEST_BEFORE)
     taking_part = np.zeros(ratings.clients, dtype=bool)
     taking_part[able[np.argsort(uniform(0, able), kind="stable")[:_MOST_CLIENTS]]] = True
     own, ages = taking_part[ratings.client_of_rating], ratings.ages()
     assert ages is not None
-    for age in range(KEPT_BACK):
+    for age in range(_KEPT_BACK):
         before = own & (ages > age)
         yield ratings.where(before), ages[before] - age - 1, ratings.where(own & (ages == age))
 
@@ -124,7 +124,7 @@ def comes_after(training: Ratings, test: Ratings) -> bool:
     return bool((earliest >= latest).all())
 
 
-def surely_better(ndcg: Array, other: Array) -> bool:
+def _surely_better(ndcg: Array, other: Array) -> bool:
     """Whether it is, by three standard errors of the difference."""
     gains = ndcg - other
     return bool(gains.sum() > _SURE * gains.std() * np.sqrt(len(gains))) if len(gains) else False

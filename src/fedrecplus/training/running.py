@@ -84,6 +84,8 @@ class Training:
     """what this attempt has cost"""
     scored: Scored | None = None
     """errors in the state that it has come to, where they were looked at"""
+    following: Following | None = None
+    """rounds that it went on with"""
 
     def run(self, saved: Checkpoint | None = None) -> None:
         """All rounds that are left, with ever smaller steps until none diverges; KeyboardInterrupt on ``stop()``."""
@@ -106,37 +108,37 @@ class Training:
         if self.ledger is not None and self.ledger.plan.rounds:
             left = self.ledger.before_each(left, self.state.server.round, fresh=not self.config.seeded_noise)
         try:
-            if self._go_through(left):
-                self._follow()
+            more: Iterator[tuple[SimulationState, RoundReport]] | None = left
+            while more is not None:
+                began = _stopwatch()
+                for self.state, report in more:
+                    self.tally = self.tally.after(report, _stopwatch() - began)
+                    self.scored = self.score(self.state) if self._is_due() else None
+                    self._after_round(report)
+                    if any(callback.wants_stop() for callback in self.callbacks):
+                        break
+                    began = _stopwatch()
+                more = self._more_rounds()
         except Diverged as diverged:
             self._start_again(diverged)
             self.run()
 
-    def _go_through(self, left: Iterator[tuple[SimulationState, RoundReport]]) -> bool:
-        """The rounds that are left; whether nobody wanted to stop before the last."""
-        began = _stopwatch()
-        for self.state, report in left:
-            self.tally = self.tally.after(report, _stopwatch() - began)
-            self.scored = self.score(self.state) if self._is_due() else None
-            self._after_round(report)
-            if any(callback.wants_stop() for callback in self.callbacks):
-                return False
-            began = _stopwatch()
-        return True
-
-    def _follow(self) -> None:
-        """Rounds of a table of what is chosen soon after what, where lists follow an order. See ``Following``."""
-        following = Following.of(self.problem, self.decay) if self.decay else None
-        if following is None:
-            return
+    def _more_rounds(self) -> Iterator[tuple[SimulationState, RoundReport]] | None:
+        """Those of a table of what is chosen soon after what, where lists follow an order; None after the last."""
+        following = self.following
+        if following is not None:
+            self.decay = following.decay
+            if not following.taken:
+                self.problem, self.state, self.scored = following.plain, following.without_table(self.state), None
+            return None
+        if self.state.server.round < self.problem.config.server.rounds or not self.decay:
+            return None
+        self.following = Following.of(self.problem, self.state, self.decay)
+        if self.following is None:
+            return None
         self._save()
-        before = self.state
-        self.problem, self.state = following.whole, following.begin(self.engine, before)
-        self._go_through(following.rounds(self.engine, self.state))
-        self.decay = following.decay
-        if not following.taken:
-            server = replace(before.server, round=self.state.server.round)
-            self.problem, self.state, self.scored = following.plain, replace(before, server=server), None
+        self.problem = self.following.whole
+        return self.following.rounds(self.engine)
 
     @property
     def ended(self) -> Config:
