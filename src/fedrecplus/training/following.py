@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fedrecplus.data.shards import ShardedRatings
+from fedrecplus.data import ShardedRatings
 from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, rounds
 from fedrecplus.parts import DECAYS, VALIDATED
 from fedrecplus.parts.model.sequence import followed, rounds_before
