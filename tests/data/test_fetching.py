@@ -112,9 +112,9 @@ def test_a_cache_that_is_damaged_anywhere_is_fetched_anew(grouplens: GroupLens) 
     grouplens.publish(NAME, small_set())
     load(NAME)
     whole = cached_path(NAME).read_bytes()
-    cut_short = [whole[:length] for length in range(0, len(whole), len(whole) // 20)]
+    cut_short = [whole[:length] for length in range(0, len(whole), len(whole) // 10)]
     changed = [
-        whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :] for at in range(0, len(whole), len(whole) // 60)
+        whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :] for at in range(0, len(whole), len(whole) // 30)
     ]
     for damaged in (*cut_short, *changed):
         cached_path(NAME).write_bytes(damaged)
