@@ -14,6 +14,7 @@ from fedrecplus.audit.audit import with_all_rounds
 from fedrecplus.config import assign, preset
 from fedrecplus.parts.model.sequence import Sequence
 from fedrecplus.training import Callback, continued
+from fedrecplus.web.page.build import computable
 
 ITEMS, PEOPLE, WALKS, LONG = 90, 150, 3, 6
 CONFIG = assign(preset("fedrec+secure"), ["server.rounds=10", "model.factors=4", "model.interaction_factors=8"])
@@ -108,6 +109,20 @@ def test_going_on_goes_on_with_the_table_too(run: fr.Run) -> None:
     assert angles[:4].min() > 0.9
     anew = fr.train(training, None, assign(CONFIG, ["model.recency=3"]), start=run)
     assert anew.recommender.model.V.shape[1] == half
+
+
+def test_the_page_has_the_model_without_the_table(run: fr.Run) -> None:
+    whole = run.recommender.model
+    shown = computable(whole)
+    assert shown.config.model.rule == "joint"
+    assert shown.config.server.rounds == CONFIG.server.rounds
+    items, ratings = np.arange(5), np.array([5.0, 4.0, 3.0, 4.0, 2.0])
+    scores = [model.scores(model.fold_in(items, ratings)) for model in (whole, shown)]
+    np.testing.assert_allclose(*scores, atol=1e-9)
+    assert (
+        run.recommender.similar_items(3, 5)["item"]
+        == without("model.recency=0").recommender.similar_items(3, 5)["item"]
+    )
 
 
 def test_an_audit_counts_on_the_added_rounds_where_order_is_known() -> None:

@@ -144,7 +144,8 @@ class Training:
     def ended(self) -> Config:
         """The settings that the model has, which may have a table more than was asked for."""
         follows = self.problem.config.model.rule != self.config.model.rule
-        return replace(self.config, model=self.problem.config.model) if follows else self.config
+        now = self.problem.config
+        return replace(self.config, model=now.model, server=now.server) if follows else self.config
 
     def _tell_start(self) -> None:
         done, self._saved_at = self.state.server.round, time.monotonic()
