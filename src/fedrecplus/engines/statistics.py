@@ -34,18 +34,14 @@ def public_items(ratings: Ratings, config: Config | None = None) -> PublicItems:
     )
     if config.statistics.source == "public":
         return _of_others(exact, ratings, config.statistics.file)
-    return _secure_sum(exact, ratings, config) if config.statistics.source == "secure-sum" else exact
-
-
-def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicItems:
-    """One sum over everybody. Without noise that is exact figures, which only the server's word keeps from changing."""
+    if config.statistics.source != "secure-sum":
+        return exact
     budget = statistics_budget(config)
-    if budget is None:
+    if budget is None:  # exact figures, which only the server's word keeps from changing
         return replace(exact, source="secure-sum")
     if plan_of(config) is None:
         check_delta(budget.delta, ratings.clients)
-    clients = int(np.count_nonzero(np.diff(ratings.indptr)))
-    return budget.public(exact, *noisy_statistics(statistics_total(ratings, budget.cap), budget, clients, config))
+    return budget.public(exact, *noisy_statistics(statistics_total(ratings, budget.cap), budget, exact.people, config))
 
 
 @dataclass(frozen=True)
