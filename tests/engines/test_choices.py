@@ -53,3 +53,21 @@ def test_popularity_counts_where_items_have_few_ratings() -> None:
     assert model.mixing_weights(few)[1] == pytest.approx(options.popularity_weight, rel=1e-3)
     assert model.mixing_weights(many)[1] < 1e-3 * options.popularity_weight
     assert model.mixing_weights(replace(few, noise=2.0))[0] == options.rating_weight / 2
+
+
+def test_lists_of_popular_items_alone_are_a_candidate() -> None:
+    ratings = small_ratings()
+    config = example_config(
+        "model.rule=joint",
+        "channel.rule=sums",
+        "pseudo_items.rule=none",
+        "model.structure=popular",
+        "model.popularity_weight=1000",
+    )
+    assert {"structure": "popular", "popularity_weight": 1000.0} in config.model.head_choices()[-2].candidates
+    problem, engine = prepare(ratings, config), engine_of(config)
+    X = item_columns(problem, engine.start(problem).server.V)
+    Z = engine.list_weights(problem, np.zeros((ratings.clients, X.shape[1])), X)
+    assert Z is not None
+    order = np.argsort(-(X @ Z[0]), kind="stable")
+    assert list(np.diff(ratings.item_counts()[order]) <= 0) == [True] * (ratings.item_count - 1)

@@ -38,6 +38,8 @@ _SMOOTHNESS = {"kernel_scale": (0.3, 0.55)}
 _STRUCTURES = {"structure": ("whole", "popular"), "popularity_weight": (0.0, 0.3, 1.0)}
 _MIXTURES = {"rating_weight": (0.0, 0.06, 0.2)}
 """values of settings that validation chooses from, in every combination, whatever the config says"""
+_POPULARITY_ALONE: Changes = {"structure": "popular", "popularity_weight": 1000.0}
+"""for lists where nothing but popularity can be known; of items with a thousand ratings each it says little even so"""
 _SURELY = 3.0
 """standard errors by which choices must say less of ratings: at one or two, small sets took that by chance"""
 
@@ -150,7 +152,7 @@ class Joint(ials.Ials[J]):
             HeadChoice("errors", _combined(_SCALES), _SURELY),
             HeadChoice("errors", _combined(_RIDGES)),
             HeadChoice("errors", _combined(_SMOOTHNESS)),
-            HeadChoice("lists", _combined(_STRUCTURES)),
+            HeadChoice("lists", (*_combined(_STRUCTURES), _POPULARITY_ALONE)),
             HeadChoice("lists", _combined(_MIXTURES)),
         )
 
