@@ -85,6 +85,23 @@ def test_a_run_that_goes_on_repeats_no_release(tmp_path: Path, averages: list[np
     assert parts.result["privacy"]["epsilon"] == pytest.approx(budget_spent(privacy_lines(tmp_path / LEDGER), 1e-5))
 
 
+def test_ratings_that_are_kept_back_for_validation_cost_no_second_release_of_statistics(
+    tmp_path: Path, averages: list[np.ndarray]
+) -> None:
+    """Where the statistics alone have a budget, a part of the ratings is kept back, of which others could be made."""
+    settings = ["server.rounds=4", "model.factors=2", "model.interaction_factors=2", "channel.least_cohort=5"]
+    own = assign(
+        preset("fedrec+secure"),
+        [*settings, "server.held_back=0.3", "statistics.source=secure-sum", "statistics.epsilon=5"],
+    )
+    with pytest.raises(RuntimeError, match="killed"):
+        train(TRAINING, TEST, own, out=tmp_path, checkpoint_seconds=0.0)
+    train(TRAINING, TEST, own, out=tmp_path, resume=True)
+    assert releases(tmp_path) == ["statistics"]
+    for later in averages[1:]:
+        np.testing.assert_array_equal(later, averages[0], err_msg="statistics are released once")
+
+
 def test_what_was_released_before_the_first_checkpoint_counts_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(TRAINING, TEST, config(), out=tmp_path, stop=StopAfter(2))

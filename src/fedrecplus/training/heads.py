@@ -47,7 +47,10 @@ class HeldBack:
 
     @classmethod
     def of(cls, problem: Problem) -> HeldBack | None:
-        """None where nothing is kept back, or there is nothing to choose; a budget has no noise for these sums."""
+        """None where nothing is kept back, or there is nothing to choose; a budget has no noise for these sums.
+
+        Noisy statistics stay those of everybody's ratings: counting anew would be one more release.
+        """
         config, ratings = problem.config, problem.ratings
         spread = isinstance(ratings, ShardedRatings) or config.engine == "ray"
         until = round(SHARE * config.server.rounds)
@@ -55,7 +58,10 @@ class HeldBack:
         if config.server.held_back == 0.0 or not choices or spread or until == 0:
             return None
         kept = kept_back(ratings, config.server.held_back, config.seed)
-        return cls(prepare(ratings.where(~kept), config), ratings.where(kept), until) if kept.any() else None
+        if not kept.any():
+            return None
+        released = problem.public if statistics_budget(config) is not None else None
+        return cls(prepare(ratings.where(~kept), config, released), ratings.where(kept), until)
 
     @classmethod
     def since(cls, problem: Problem, new: NDArray[np.bool_]) -> HeldBack | None:
