@@ -11,8 +11,10 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.interrupt import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
+from fedrecplus.cli.node import Address, Ca, Insecure
 from fedrecplus.cli.options import Allow, Settings, config_of, load_with_bar, reads_own_files
-from fedrecplus.cli.server import DEFAULT_HOME, Home as ServerPlace, server_at
+from fedrecplus.cli.registry import SERVER_HOME
+from fedrecplus.cli.server import Home as ServerPlace, server_at
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
 from fedrecplus.deploy.node import (
@@ -92,7 +94,7 @@ def run_command(
         typer.Option(metavar="TIME", help="Train again and again, such as 1d; runs are numbered folders in --out."),
     ] = None,
     overwrite: Overwrite = False,
-    home: ServerPlace = DEFAULT_HOME,
+    home: ServerPlace = SERVER_HOME,
 ) -> None:
     """Train with the nodes of this machine's server, show the rounds, and leave a run folder like any other.
 
@@ -171,10 +173,10 @@ def items_command(
 
 @deploy_app.command("witness")
 def witness_command(
-    address: Annotated[str, typer.Argument(help="The server as HOST:PORT.")],
+    address: Address,
     task: Annotated[list[str], typer.Option(help="Digest of a task; may be repeated.")],
-    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")] = False,
+    ca: Ca = None,
+    insecure: Insecure = False,
     home: Annotated[Path, typer.Option(metavar="DIR", help="Where the witness keeps heads and key.")] = Path("witness"),
 ) -> None:
     """Keep the heads of a server's logs and sign them, on a machine that isn't the server's; run it now and then.

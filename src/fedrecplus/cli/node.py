@@ -81,6 +81,8 @@ def show_tasks(store: Store, *, any_task: bool = False) -> None:
 _ANSWER_STEP = 1.0
 """seconds: answers go at whole multiples of it after their questions"""
 Address = Annotated[str, typer.Argument(help="The server as HOST:PORT.")]
+Ca = Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")]
 AllowClear = Annotated[
     bool,
     typer.Option("--allow-clear", help="Take part although the server would see each upload: rows and changes."),
@@ -112,8 +114,8 @@ class TakingPart:
 
 
 def taking_part(
-    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")] = False,
+    ca: Ca = None,
+    insecure: Insecure = False,
     share_error: Annotated[
         bool,
         typer.Option("--share-error", help="Tell the server each round how well the model fits this node's ratings."),

@@ -14,6 +14,7 @@ import typer
 
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.interrupt import terminated_like_interrupted
+from fedrecplus.cli.registry import SERVER_HOME
 from fedrecplus.deploy.node import read_public_key
 from fedrecplus.deploy.operate import (
     CA,
@@ -43,7 +44,10 @@ def draw_qr(text: str) -> None:
         sys.stdout.write(drawn.getvalue())
 
 
-DEFAULT_HOME = Path("~/.fedrecplus/server")
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", help="Name or address that nodes use, beside those so far; repeatable."),
+]
 Home = Annotated[Path, typer.Option(metavar="DIR", help="Where the server keeps everything.")]
 
 
@@ -56,9 +60,7 @@ def server_at(home: Path) -> ServerHome:
 def up(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 9092,
-    name: Annotated[
-        list[str] | None, typer.Option("--name", help="Name or address that nodes use; may be repeated.")
-    ] = None,
+    name: Names = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="No TLS; on loopback only, behind a proxy that has it.")
     ] = False,
@@ -68,7 +70,7 @@ def up(
         typer.Option(metavar="URL", help="postgresql+psycopg://USER@HOST/NAME; SQLite in --home where none is given."),
     ] = "",
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the page that invitations open.")] = True,
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Start the server. Certificates and tables are made on first use; nodes must be admitted by their keys.
 
@@ -93,11 +95,9 @@ def up(
 
 @server_app.command()
 def renew(
-    name: Annotated[
-        list[str] | None, typer.Option("--name", help="One more name that nodes use; may be repeated.")
-    ] = None,
+    name: Names = None,
     authority: Annotated[bool, typer.Option("--authority", help="A new authority, too: nodes need new links.")] = False,
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Make a new certificate; restart the server then. Nodes go on with the authority they know, unless it is new."""
     folder = server_at(home).certificates
@@ -113,7 +113,7 @@ def renew(
 @server_app.command()
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as server.tar.gz.")],
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Write keys and certificates into one file, and a SQLite database with them; the server may be up.
 
@@ -129,7 +129,7 @@ def backup(
 @server_app.command("restore")
 def restore_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `server backup` wrote.")],
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Make a server's home of a backup, on this machine or a new one."""
     restore(file, home.expanduser().absolute())
@@ -137,7 +137,7 @@ def restore_command(
 
 
 @server_app.command()
-def status(home: Home = DEFAULT_HOME) -> None:
+def status(home: Home = SERVER_HOME) -> None:
     """Say how the server and its last run are. Exits with 1 where something is wrong, and says what to do."""
     findings = look_over(server_at(home))
     for finding in findings:
@@ -151,7 +151,7 @@ def status(home: Home = DEFAULT_HOME) -> None:
 @server_app.command()
 def page(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any.")] = 0,
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Show the last run as it goes on a page of this machine: rounds, loss, slow nodes, refusals, budget, checks."""
     web, address = page_server(server_at(home), port)
@@ -190,7 +190,7 @@ def admit(
         int | None,
         typer.Option(metavar="NODE", help="The node has a new key: it keeps its number, strikes and persons."),
     ] = None,
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Let nodes connect, by their public keys. An expelled key is let in again."""
     if len(key) > 1 and (name or instead_of is not None):
@@ -208,7 +208,7 @@ def invite(
     address: Annotated[str, typer.Option(metavar="HOST:PORT", help="How nodes reach the server.")] = "",
     page: Annotated[str, typer.Option(metavar="URL", help="Where `server bundle` was put, for a browser's link.")] = "",
     qr: Annotated[bool, typer.Option("--qr/--no-qr", help="Draw the link for a camera, too.")] = True,
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Make a link that lets one device in, once: a browser opens it, and `fedrecplus join LINK` takes it."""
     link = server_at(home).invite(name, hours, address)
@@ -221,7 +221,7 @@ def invite(
 
 
 @server_app.command()
-def nodes(home: Home = DEFAULT_HOME) -> None:
+def nodes(home: Home = SERVER_HOME) -> None:
     """List the nodes that were admitted."""
     everybody = server_at(home).roster.everybody()
     rows = [[str(node["number"]), node["name"], node["status"], node["key"][:16]] for node in everybody]
@@ -231,7 +231,7 @@ def nodes(home: Home = DEFAULT_HOME) -> None:
 @server_app.command()
 def expel(
     node: Annotated[int, typer.Argument(help="The node's number; `server nodes` lists them.")],
-    home: Home = DEFAULT_HOME,
+    home: Home = SERVER_HOME,
 ) -> None:
     """Let a node connect no more, until its key is admitted again."""
     server_at(home).roster.expel(node)
