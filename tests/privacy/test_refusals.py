@@ -33,6 +33,14 @@ def test_a_claim_that_means_nothing_is_refused(changes: list[str], reason: str) 
         check(assign(config, changes))
 
 
+@pytest.mark.parametrize("noise", ["central", "distributed"])
+def test_rounds_that_would_be_noised_by_another_plan_than_the_claim_s_are_refused(noise: str) -> None:
+    config = with_budget(preset("fedrec+secure"), 10.0, 1e-5, noise, 3000)
+    check(config)
+    with pytest.raises(UserError, match="spend more than ε"):
+        check(assign(config, ["model.rule=sequence"]))
+
+
 def test_a_budget_sets_the_ring_to_32_bits() -> None:
     coarse = assign(with_channel(preset("fedmf"), "secure"), ["channel.bits=16"])
     config = with_budget(coarse, 10.0, 1e-5, "central", 3000)

@@ -24,6 +24,7 @@ from fedrecplus.parts.assumptions import OfChoices
 from fedrecplus.parts.model import Trained, Turn
 from fedrecplus.parts.model._transitions import Settings, Transitions, scaled_rows, width_of
 from fedrecplus.parts.model.joint import Joint, Settings as JointSettings
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.parts.recency import nearness_of
 from fedrecplus.parts.server_optimizer import ServerOptimizer
 from fedrecplus.parts.tree import Leaf
@@ -51,8 +52,14 @@ class Sequence(Joint[Settings]):
         return Joint(self.settings, self.rule)
 
     def check_with(self, config: Any) -> None:
-        """Refuse weights by what a round's uploads come to."""
+        """Refuse weights by what a round's uploads come to, and a budget: its noise is planned for rounds of a kind."""
         super().check_with(config)
+        if isinstance(config.privacy, BudgetMechanism):
+            raise UserError(
+                f"privacy.rule={config.privacy.rule} with model.rule={self.rule}: V and W would have the noise of a "
+                "training that ends with them, and T's rounds would spend more than ε",
+                "set model.rule=joint: under a budget nothing is validated, and lists follow no order",
+            )
         if config.aggregation.against_mean or config.aggregation.covariance_kind != "none":
             raise UserError(
                 "aggregation.global_step=mean and aggregation.covariance are of one width, and T's rounds have another",
