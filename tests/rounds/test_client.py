@@ -12,7 +12,7 @@ from fedrecplus.device import Device, merge
 from fedrecplus.parts import KINDS, built_in
 from fedrecplus.protocol import PeerMessage, Upload
 from fedrecplus.rounds import client_round, predictions_of, pseudo_items
-from fedrecplus.rounds.client import extra_rows, in_double
+from fedrecplus.rounds.client import _are_unrated, extra_rows, in_double
 from fedrecplus.testing import example_round
 
 
@@ -112,3 +112,29 @@ def test_predictions_take_no_steps_unless_asked_for() -> None:
     predict, model = predictions_of(device, message, problem.config), problem.config.model
     np.testing.assert_array_equal(predict(items), model.predict(items, device, message, 0))
     assert not np.allclose(predict(items), predict(items, 1))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "count", "right"),
+    [
+        ([[0, 2], [4, -1]], [2, 1], True),
+        ([[4, 5], [0, -1]], [2, 1], True),
+        ([[0, 4], [1, 3]], [2, 2], True),
+        ([[0], [1]], [1, 1], True),
+        (np.zeros((2, 0)), [0, 0], True),
+        ([[0, 3], [4, -1]], [2, 1], False),  # rated
+        ([[0], [2]], [1, 1], False),
+        ([[-1, 2], [4, -1]], [2, 1], False),
+        ([[0, 6], [4, -1]], [2, 1], False),
+        ([[0, 2], [4, 5]], [2, 1], False),
+        ([[2, 0], [4, -1]], [2, 1], False),
+        ([[2, 2], [4, -1]], [2, 1], False),
+        ([[0.0, 2.0], [4.0, -1.0]], [2, 1], False),
+        ([[0], [4]], [2, 1], False),
+        ([[0, 2, 4], [4, -1, -1]], [2, 1], False),
+    ],
+)
+def test_what_a_rule_has_chosen_is_unrated_ascending_and_padded_or_refused(chosen, count, right: bool) -> None:
+    """Of two clients among six items: the first has rated items 1 and 3, the second item 2."""
+    device = replace(example_round()[2][0], items=np.array([[1, 3], [2, -1]]))
+    assert _are_unrated(np.array(chosen), np.array(count), device, 6) is right

@@ -23,6 +23,7 @@ from fedrecplus.parts.privacy._budget import CLIPPED_SHARE
 from fedrecplus.parts.tree import Leaf, unpack
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import client_round, start_server
+from fedrecplus.rounds.server import dense_step
 from fedrecplus.training.model_files import MODEL, SharedModel, read_tensors
 from tests.small_data import small_ratings
 
@@ -62,6 +63,17 @@ def test_all_is_summed_with_the_weights_and_dense_arrays_move_by_the_mean(engine
     assert report.bytes_down == RATINGS.clients * 4 * (state.server.V.size + 3)
     again, _ = runner.round(problem, after)
     np.testing.assert_allclose(again.server.dense, 1.9 * after.server.dense, err_msg="nothing new, but momentum")
+
+
+def test_dense_arrays_move_for_a_single_client_too() -> None:
+    config = counting("engine=reference")
+    problem, runner = prepare(RATINGS, config), engine_of(config)
+    state, clients = runner.start(problem), np.array([3])
+    message = message_of(problem, state, clients)
+    sums, _, _ = runner.sums(problem, state.private, message, clients)
+    assert sums.overall == 1.0
+    dense, _ = dense_step(state.server, sums, message.public, config)
+    np.testing.assert_allclose(dense, np.diff(RATINGS.indptr)[3])
 
 
 def test_clipping_is_by_the_norm_of_the_whole_tree() -> None:
