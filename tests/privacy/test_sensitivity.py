@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fedrecplus.config import Config, assign
 from fedrecplus.parts.channel import encode, encoding_for, layout_of, secure
 from fedrecplus.parts.privacy import Mechanism, _budget, central, contribution, distributed, local, sensitivity
-from fedrecplus.protocol import PublicItems, Upload
+from fedrecplus.protocol import PublicItems, Sums, Upload
 from fedrecplus.rounds import client_round, local_update, pseudo_items
+from fedrecplus.rounds.release import rounding_norm
 from fedrecplus.testing import example_round
 
 numbers = st.floats(-1e6, 1e6)
@@ -100,3 +102,10 @@ def test_rounding_in_a_ring_lifts_no_update_over_what_noise_is_calibrated_to() -
         sent = central.Central(central.Settings(clip=2.0)).protect(upload, 0, None)  # type: ignore[arg-type]
         steps = encode(replace(sent, weight=1.0), encoding).updates.view("<i4")
         assert np.linalg.norm(steps / encoding.scales[:, None]) <= allowed
+
+
+def test_a_channel_that_rounds_nothing_adds_nothing_to_a_client_s_norm() -> None:
+    sums = Sums(np.zeros((20, 3)), np.zeros(20), 5.0, 5)
+    assert rounding_norm(sums, Config()) == 0.0
+    secured = assign(Config(), ["channel.rule=secure"])
+    assert rounding_norm(sums, secured) == secured.channel.rounding_norm(60, 1, 5) > 0.0
