@@ -104,7 +104,7 @@ def plot(
     One that is wider than a narrow page (``least_width``, in pixels) scrolls by itself.
     """
     name = f"plot-{next(_numbers)}"
-    data = json.dumps({"data": traces, "layout": layout}, allow_nan=False).replace("</", "<\\/")
+    data = json.dumps({"data": traces, "layout": layout}, allow_nan=False).replace("<", "\\u003c")  # no tag, no comment
     width = f";min-width:{least_width}px" if least_width else ""
     size = f'style="height:{height}px{width}" role="img" aria-label="{text(caption)}"'
     return (
