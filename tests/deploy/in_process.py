@@ -21,9 +21,9 @@ from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import CoordinatedRun, Database, Deployment, Lease, Link, StoredRun, export, run_of
 from fedrecplus.deploy.server.schema import objects, runs
-from fedrecplus.deploy.server.task_log import told_log
+from fedrecplus.deploy.server.task_log import public_log
 from fedrecplus.deploy.wire import ItemCatalogue
-from fedrecplus.deploy.wire.log import ToldLog
+from fedrecplus.deploy.wire.log import PublicLog
 from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.task import Task
 from tests.waiting import GIVE_UP
@@ -93,10 +93,10 @@ class StoredPast:
 
     database: Database
 
-    def log(self, task: str) -> ToldLog:
-        told = told_log(self.database, task)
-        assert told is not None
-        return told
+    def log(self, task: str) -> PublicLog:
+        published = public_log(self.database, task)
+        assert published is not None
+        return published
 
     def object(self, digest: str) -> bytes:
         with self.database.reading() as connection:

@@ -16,7 +16,7 @@ from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server import Deployment
 from fedrecplus.deploy.server.task_log import append, log_key
 from fedrecplus.deploy.wire import ItemCatalogue
-from fedrecplus.deploy.wire.log import LogHead, ToldLog, leaf_hash, round_leaf
+from fedrecplus.deploy.wire.log import LogHead, PublicLog, leaf_hash, round_leaf
 from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.task import Task
 from tests.deploy.in_process import InProcessLink, StoredPast, change_terms, go_on, serve, stored
@@ -121,7 +121,7 @@ class Withholding(StoredPast):
         super().__init__(past.database)
         self.tell = tell
 
-    def log(self, task: str) -> ToldLog:
+    def log(self, task: str) -> PublicLog:
         told = super().log(task)
         return msgspec.structs.replace(told, sums=self.tell(told.sums))
 

@@ -182,15 +182,15 @@ def _validated_choice(
     return Choice(chosen.config, why, sum(one.bytes_up for one in tried))
 
 
-def _wider(suited: Config, ratings: Ratings) -> tuple[Config, ...]:
+def _wider(narrow: Config, ratings: Ratings) -> tuple[Config, ...]:
     """The second size, where there are people enough that a sum of so many columns is not taken apart."""
-    wide = assign(suited, list(_second_size(ratings)))
+    wide = assign(narrow, list(_second_size(ratings)))
     return (wide,) if _people(ratings) >= least_persons(wide.model.columns) else ()
 
 
-def _widened(choice: Choice, suited: Config, ratings: Ratings) -> Choice:
+def _widened(choice: Choice, narrow: Config, ratings: Ratings) -> Choice:
     """With the most columns, where sparse data were found to want them and there are items and people enough."""
-    sparse = assign(suited, list(SPARSE))
+    sparse = assign(narrow, list(SPARSE))
     widest = assign(sparse, [_WIDEST])
     enough = _people(ratings) >= least_persons(widest.model.columns) and ratings.item_count in _CATALOGUE
     if choice.config != sparse or not enough:

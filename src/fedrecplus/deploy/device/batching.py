@@ -82,8 +82,8 @@ def _extended(before: Device, client: Device, broadcast: Broadcast, drawing: Pub
     extended = Decoys(items[order], ratings[order])
     rows_before = _by_item(kept.items, kept.ratings) | _by_item(before.items, before.ratings)
     rows_after = _by_item(extended.items, extended.ratings) | _by_item(client.items, client.ratings)
-    moves = sum(rows_after[item] != rating for item, rating in rows_before.items())
-    count = int(np.ceil(config.pseudo_items.ratio * moves))
+    changed = sum(rows_after[item] != rating for item, rating in rows_before.items())
+    count = int(np.ceil(config.pseudo_items.ratio * changed))
     return _moved(extended, kept.items[stay], count, client, broadcast, config)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
-from fedrecplus.deploy.wire.log import ToldLog, leaf_hash
+from fedrecplus.deploy.wire.log import PublicLog, leaf_hash
 from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
 from fedrecplus.deploy.wire.request import Request
 from fedrecplus.deploy.wire.steps import sums_told, told_digest
@@ -20,7 +20,7 @@ log = logging.getLogger("fedrecplus")
 class Past(Protocol):
     """What a server keeps of a task's rounds."""
 
-    def log(self, task: str) -> ToldLog:
+    def log(self, task: str) -> PublicLog:
         """Its log, with the digests of the objects that have the sums."""
 
     def object(self, digest: str) -> bytes:
@@ -38,12 +38,14 @@ def missed_sums(
         return
     if past is None or request.log is None:
         raise Refusal("task", f"the sums of {len(rounds)} missed rounds are not told")
-    told = past.log(request.task.digest)
+    published = past.log(request.task.digest)
     first = 1 - request.task.first  # of the entry of round 0
     for number in rounds:
         try:
-            before, entry = (_entry(told.entries, place, request) for place in (number + first, number + first + 1))
-            packet = Packet.of_bytes(past.object(told.sums[number + first + 1]))
+            before, entry = (
+                _entry(published.entries, place, request) for place in (number + first, number + first + 1)
+            )
+            packet = Packet.of_bytes(past.object(published.sums[number + first + 1]))
             sums = sums_told(packet.arrays)
             items = catalogue.first(len(sums[0].total)).digest
             same = told_digest(packet.arrays) == entry["sum"] and items == before["items"] and before["round"] == number

@@ -36,7 +36,7 @@ from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
 from fedrecplus.deploy.server.schema import objects
-from fedrecplus.deploy.server.task_log import told_log
+from fedrecplus.deploy.server.task_log import public_log
 from fedrecplus.deploy.wire.stages import LARGEST_MESSAGE
 from fedrecplus.rates import TokenBuckets, peer_of
 
@@ -202,10 +202,10 @@ class Api:
 
     async def public_log(self, task: str) -> Response:
         """A task's log as its key has signed it, its entries, and objects with the sums behind them; for everybody."""
-        told = await run_in_threadpool(told_log, self.database, task)
-        if told is None:
+        published = await run_in_threadpool(public_log, self.database, task)
+        if published is None:
             raise HTTPException(404, "no such task")
-        return _packed(told)
+        return _packed(published)
 
     async def health(self) -> Response:
         """Whether this worker reaches its database, and could write there lately."""

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from fedrecplus.deploy.node.connection import Rejected, ServerConnection
-from fedrecplus.deploy.wire.log import LogHead, ToldLog, split_leaves
+from fedrecplus.deploy.wire.log import LogHead, PublicLog, split_leaves
 from fedrecplus.deploy.wire.packet import Refusal
 from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UserError
@@ -29,8 +29,8 @@ def fetch_log(server: ServerConnection, task: str) -> tuple[LogHead, list[str]]:
     """A task's log from its server, with its entries, of which the first is the task."""
     content = server.ask("GET", f"/v1/log/{task}", remedy="check the digest: `deploy run` writes it into its folder")
     try:
-        told = msgspec.msgpack.decode(content, type=ToldLog)
-        return told.head(task), told.entries
+        published = msgspec.msgpack.decode(content, type=PublicLog)
+        return published.head(task), published.entries
     except (msgspec.MsgspecError, Refusal):
         raise UserError(f"{server.host}:{server.port} told no log", "check that a fedrecplus server is there") from None
 
@@ -41,9 +41,9 @@ class ServerPast:
 
     server: ServerConnection
 
-    def log(self, task: str) -> ToldLog:
+    def log(self, task: str) -> PublicLog:
         """A task's log."""
-        return msgspec.msgpack.decode(self._call(f"/v1/log/{task}"), type=ToldLog)
+        return msgspec.msgpack.decode(self._call(f"/v1/log/{task}"), type=PublicLog)
 
     def object(self, digest: str) -> bytes:
         """The bytes of that digest."""

@@ -109,8 +109,8 @@ class NodeRecords:
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Where replies come in: what all rounds and all stages of a run share."""
+class Collector:
+    """Asks nodes and takes their replies: what all rounds and all stages of a run share."""
 
     link: Link
     deployment: Deployment
@@ -134,7 +134,7 @@ class Desk:
             came = self.link.replies(answers.waiting)
             look = time.monotonic() - began
             for message, packet in came:
-                self._hear(answers, answers.asked[message], packet, take, time.monotonic() - started)
+                self._take_reply(answers, answers.asked[message], packet, take, time.monotonic() - started)
             counts = {"asked": len(packets), "answered": len(answers.answered), "lost": len(answers.lost)}
             self.run.set_progress(phase="round", **progress, **counts)
             took = time.monotonic() - started
@@ -145,7 +145,7 @@ class Desk:
         answers.closed = ALL if not answers.waiting else ENOUGH if len(answers.answered) >= enough else DEADLINE
         return answers
 
-    def _hear(
+    def _take_reply(
         self, answers: Answers, node: int, packet: Packet | Refusal, take: Callable[[int, Packet], None], seconds: float
     ) -> None:
         try:
@@ -163,19 +163,19 @@ class Desk:
 
 
 def collect(
-    desk: Desk, packets: Mapping[int, Packet], terms: RoundTerms, target: int
+    collector: Collector, packets: Mapping[int, Packet], terms: RoundTerms, target: int
 ) -> tuple[list[Upload], RoundOutcome]:
     """One round of uploads in the clear, of which the quorum of ``target`` answers is enough."""
     uploads, reports, outcome = list[Upload](), list[ErrorReport](), RoundOutcome(target)
 
     def take(node: int, packet: Packet) -> None:
         sent, report = decode_reply(packet, terms)
-        outcome.bound[node] = desk.records.bind(node, [upload.client for upload in sent])
+        outcome.bound[node] = collector.records.bind(node, [upload.client for upload in sent])
         outcome.bytes_up += packet.size
         uploads.extend(sent)
         reports.extend([report] if report else [])
 
-    outcome.add(desk.gather(packets, take, desk.quorum(target), {"round": terms.round}))
+    outcome.add(collector.gather(packets, take, collector.quorum(target), {"round": terms.round}))
     uploads.sort(key=lambda upload: upload.client)  # sums depend on the order in the last bit: fix it
     outcome.uploads, outcome.clients = len(uploads), [upload.client for upload in uploads]
     if rated := sum(report.ratings for report in reports):

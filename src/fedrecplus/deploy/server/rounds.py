@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
 from fedrecplus.deploy.server.cohort import AskedNodes, draw_cohort, dropout_seen
-from fedrecplus.deploy.server.collect import Desk, Link, NodeRecords, collect
+from fedrecplus.deploy.server.collect import Collector, Link, NodeRecords, collect
 from fedrecplus.deploy.server.database import FAILED as DATABASE_FAILED
 from fedrecplus.deploy.server.deployment import checkpoint_of
 from fedrecplus.deploy.server.lease import LeaseLost
@@ -81,8 +81,8 @@ class _ServedRun:
         self.noise_on_devices = self.config.privacy.NOISE_ON_DEVICES
         self.lines: list[dict[str, Any]] = []
         """the journal so far"""
-        self.desk = Desk(link, self.deployment, self.records, run)
-        self.secure = SecureRound(self.desk, self.config, self.catalogue) if is_secure(self.config) else None
+        self.collector = Collector(link, self.deployment, self.records, run)
+        self.secure = SecureRound(self.collector, self.config, self.catalogue) if is_secure(self.config) else None
 
     def finish(self) -> None:
         """Run all rounds that are left, from the checkpoint on."""
@@ -139,7 +139,7 @@ class _ServedRun:
         packets, ours = self._requests(state, cohort.asked), self.deployment
         limits = (ours.clients_per_node, ours.largest_change)
         terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)
-        uploads, outcome = collect(self.desk, packets, terms, cohort.target)
+        uploads, outcome = collect(self.collector, packets, terms, cohort.target)
         outcome.bytes_down = sum(told_bytes(packet) for packet in packets.values())
         if uploads:
             outcome.median_size = median_size(uploads)

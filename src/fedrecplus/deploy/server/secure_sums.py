@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.server.collect import Desk
+from fedrecplus.deploy.server.collect import Collector
 from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.identities import identity_number
@@ -93,18 +93,18 @@ class _Group:
 class SecureRound:
     """The secure sum of one round, or those of its groups."""
 
-    def __init__(self, desk: Desk, config: Config, catalogue: ItemCatalogue) -> None:
-        self.desk, self.config, self.catalogue = desk, config, catalogue
-        keys = [bytes.fromhex(key) for key in desk.deployment.identities]
+    def __init__(self, collector: Collector, config: Config, catalogue: ItemCatalogue) -> None:
+        self.collector, self.config, self.catalogue = collector, config, catalogue
+        keys = [bytes.fromhex(key) for key in collector.deployment.identities]
         self.pinned = {identity_number(key): key for key in keys} if keys else None
 
     def pending(self, round_number: int) -> Pending | None:
         """The sums of this round that were about to be unmasked when their coordinator stopped; others are over."""
-        content = self.desk.run.pending()
+        content = self.collector.run.pending()
         if content is None:
             return None
         kept = msgspec.msgpack.decode(content, type=Pending)
-        return kept if (kept.model, kept.round) == (self.desk.deployment.model, round_number) else None
+        return kept if (kept.model, kept.round) == (self.collector.deployment.model, round_number) else None
 
     def attempt(
         self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], target: int,
@@ -122,13 +122,13 @@ class SecureRound:
             summed.why = str(problem)
             log.warning("round %s: no sum: %s", round_number + 1, problem)
             return summed
-        self.desk.run.change(lambda _: self._keep(pending, note))
+        self.collector.run.change(lambda _: self._keep(pending, note))
         return self.finish(pending, shape, summed)
 
     def _keep(self, pending: Pending, note: Callable[[int], None]) -> None:
         """In one transaction: what is needed to unmask, and the ledger's line of it."""
         note(pending.round)
-        self.desk.run.set(pending=msgspec.msgpack.encode(pending))
+        self.collector.run.set(pending=msgspec.msgpack.encode(pending))
 
     def finish(self, pending: Pending, shape: tuple[int, ...], summed: RoundOutcome | None = None) -> RoundOutcome:
         """The last exchange. What is kept stays until the round is; a failure may be tried again.
@@ -195,7 +195,7 @@ class SecureRound:
         """A strike for each node that gave wrong shares, so that it can't end sum after sum."""
         for node, number in numbers.items():
             if number in server.blamed:
-                self.desk.records.note(node, Refusal("shares", server.blamed[number]))
+                self.collector.records.note(node, Refusal("shares", server.blamed[number]))
 
     def _terms(self, shape: tuple[int, ...], round_number: int) -> SumTerms:
         return sum_terms(self.config, self.catalogue.public, shape, round_number)
@@ -215,7 +215,7 @@ class SecureRound:
             PendingGroup(group.numbers, group.persons, dict(group.questions), group.server.to_bytes())
             for group in groups
         ]
-        return Pending(self.desk.deployment.model, round_number, request.session, drawn, kept)
+        return Pending(self.collector.deployment.model, round_number, request.session, drawn, kept)
 
     def _keys(
         self, request: Request, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: RoundOutcome
@@ -230,7 +230,7 @@ class SecureRound:
 
         def take(node: int, packet: Packet) -> None:
             message, count = decode_stage_reply(packet, due, most), packet.facts.get("persons")
-            most_persons = persons_bound(self.desk.deployment.clients_per_node)
+            most_persons = persons_bound(self.collector.deployment.clients_per_node)
             if not isinstance(count, int) or not 1 <= count <= most_persons:
                 said = f"{str(count)[:20]} persons, at most {most_persons} are allowed (deploy run --persons-per-node)"
                 raise Refusal("out-of-range", said)
@@ -252,7 +252,7 @@ class SecureRound:
             try:
                 self._take(cohort, number, message)
             except Refusal as refusal:
-                self.desk.records.note(nodes[number], refusal)
+                self.collector.records.note(nodes[number], refusal)
                 summed.lost[nodes[number]] = f"{FIRST} {refusal.kind}"
         groups = []
         for server in [cohort] if request.grouping is None else self._parted(cohort, request.grouping, terms):
@@ -282,7 +282,7 @@ class SecureRound:
     def _exchange(self, groups: Sequence[_Group], session: bytes, round_number: int, summed: RoundOutcome) -> None:
         """One later stage: everybody who is left gets a question of their own."""
         server, of_node = groups[0].server, {node: group for group in groups for node in group.numbers}
-        due, layout = Stage(self.desk.deployment.model, round_number, session, server.stage), server.layout
+        due, layout = Stage(self.collector.deployment.model, round_number, session, server.stage), server.layout
         near = max(len(group.numbers) for group in groups)
         most = longest_message(due.name, near, layout.bytes_of(layout.items), layout.items // 8 + 1)
         packets = {
@@ -305,9 +305,9 @@ class SecureRound:
         summed: RoundOutcome,
     ) -> None:  # fmt: skip
         """Ask and take; note who was lost."""
-        enough = self.desk.quorum(min(summed.target, len(packets)))
+        enough = self.collector.quorum(min(summed.target, len(packets)))
         progress = {"round": round_number, "stage": stage}
-        summed.add(self.desk.gather(packets, take, enough, progress, linger=True), stage)
+        summed.add(self.collector.gather(packets, take, enough, progress, linger=True), stage)
         summed.bytes_down += sum(told_bytes(packet) for packet in packets.values())
 
     def _take(self, server: SecureServer, number: int, message: bytes) -> None:

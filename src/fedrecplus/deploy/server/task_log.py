@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select, update
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import keep_object
 from fedrecplus.deploy.server.schema import log, objects, signing_keys
-from fedrecplus.deploy.wire.log import LogHead, ToldLog, leaf_hash, leaf_subject
+from fedrecplus.deploy.wire.log import LogHead, PublicLog, leaf_hash, leaf_subject
 from fedrecplus.errors import UserError
 
 _KEY = "log"
@@ -51,20 +51,20 @@ def keep_sum(connection: Connection, task: str, number: int, content: bytes, kep
 
 def head_of(connection: Connection, task: str) -> LogHead | None:
     """The signed log of a task; None where there is none."""
-    told = _told(connection, task)
-    return None if told is None else told.head(task)
+    log_of_task = _public_log(connection, task)
+    return None if log_of_task is None else log_of_task.head(task)
 
 
-def told_log(database: Database, task: str) -> ToldLog | None:
+def public_log(database: Database, task: str) -> PublicLog | None:
     """The same for whoever looks, with its entries and the names of the sums that are kept."""
     with database.reading() as connection:
-        return _told(connection, task)
+        return _public_log(connection, task)
 
 
-def _told(connection: Connection, task: str) -> ToldLog | None:
+def _public_log(connection: Connection, task: str) -> PublicLog | None:
     """All from one query: leaves that were signed, and their entries."""
     rows = connection.execute(select(log.c.leaf, log.c.sum).where(log.c.task == task).order_by(log.c.number)).all()
     if not rows:
         return None
     head = LogHead.signed(task, [leaf_hash(row.leaf) for row in rows], log_key(connection))
-    return ToldLog(b"".join(head.leaves), head.signature, [row.leaf for row in rows], [row.sum or "" for row in rows])
+    return PublicLog(b"".join(head.leaves), head.signature, [row.leaf for row in rows], [row.sum or "" for row in rows])

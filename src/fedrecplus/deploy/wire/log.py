@@ -124,7 +124,7 @@ class LogHead:
         return cls(task, split_leaves(leaves.tobytes()), signature.tobytes())
 
 
-class ToldLog(msgspec.Struct, frozen=True):
+class PublicLog(msgspec.Struct, frozen=True):
     """A task's log as its server tells it to whoever looks."""
 
     leaves: bytes

@@ -2,7 +2,7 @@
 
 Every channel that adds up masked, shared or noised integers uses this one encoding. A client's vector has two sections:
 
-- *moves*: a row per item, w·Δ, modulo 2^bits (16 or 32). A row's scale depends on how many clients can contribute:
+- *updates*: a row per item, w·Δ, modulo 2^bits (16 or 32). A row's scale depends on how many clients can contribute:
   of a popular row the sum needs range, of a rare one each number can have precision.
 - *weights*, always modulo 2^32: w of each row, where it is sent, then the statistic, whether a number was clipped, the
   client's weight over all, and the number of persons. Exact Σw of every row in every round would publish who rated
@@ -43,7 +43,7 @@ class RingLayout:
     """rows of the table"""
     columns: int
     bits: int
-    """of a number of the moves"""
+    """of a number of the updates"""
     statistic_size: int = 0
     block: int = 0
     """successive items that are sent together or not at all; 0: every client sends the whole table"""
@@ -52,7 +52,7 @@ class RingLayout:
 
     @property
     def dtype(self) -> Any:
-        """Of the moves."""
+        """Of the updates."""
         return np.dtype(f"<u{self.bits // 8}")
 
     @property
@@ -126,7 +126,7 @@ class Encoding:
 
     @property
     def by_chance(self) -> bool:
-        """Whether moves are rounded up or down by chance: steps are coarse, and the nearest one would often be 0."""
+        """Whether updates are rounded up or down by chance: steps are coarse, and the nearest one would often be 0."""
         return self.layout.bits < WEIGHT_BITS
 
     def rounding_error(self, contributors: NDArray[Any]) -> Array:

@@ -159,7 +159,7 @@ def rounding_keys(clients: Sequence[int], round_number: int, seed: int) -> dict[
     return dict(zip(clients, of_all.tolist(), strict=True))
 
 
-def rounding_norm(moves: int, statistic: int, clients: int, settings: RingSettings) -> float:
+def rounding_norm(numbers: int, statistic: int, clients: int, settings: RingSettings) -> float:
     """The most that rounding to the nearest step can add to the L2 norm of one client's changes and statistic.
 
     A ring may have been made for four times the clients that are left in the sum: of a cohort up to half may vanish,
@@ -170,7 +170,7 @@ def rounding_norm(moves: int, statistic: int, clients: int, settings: RingSettin
         bound / max((2 ** (bits - 1) - 1) // room, 1)
         for bound, bits in ((settings.bound, settings.bits), (settings.statistic_bound, WEIGHT_BITS))
     )
-    squares = moves * step**2 + statistic * of_statistic**2
+    squares = numbers * step**2 + statistic * of_statistic**2
     return 0.5 * float(np.sqrt(squares))
 
 
