@@ -1,7 +1,8 @@
 """Which settings suit the data at hand, where no algorithm is named: by what the data are, and by a validation cut.
 
 `fedrec+secure` is tried in two sizes, for a few rounds each. Whatever is no better than biases and popular items falls
-back on `biases`. All run under secure sums, and each device adds up the errors and lists of what it holds out.
+back on `biases`. All run under secure sums but for the biases of people too few for a sum, and each device adds up the
+errors and lists of what it holds out.
 
 Ours: few rounds order sizes as many do, and the choice costs no more than the training that comes after it.
 """
@@ -139,7 +140,11 @@ def choose(
     fitted, held_out = _cut(ratings, seed, how)
     if min(people, _people(fitted)) < plain.channel.least_cohort:
         clear = assign(with_channel(plain, "clear"), ["statistics.source=participants"])
-        return Choice(clear, f"{people} people are too few to learn from each other, or to hide in a sum: biases alone")
+        return Choice(
+            clear,
+            f"{people} people are too few to learn from each other, or to hide in a sum: biases alone, of uploads in "
+            "the clear, which tell a server every rating",
+        )
     kind = "clicks" if ratings.likes_alone else "ratings"
     if not validate or isinstance(ratings, ShardedRatings):
         return Choice(secure, f"it suits {kind}; nothing else was tried")
