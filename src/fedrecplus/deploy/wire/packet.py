@@ -21,7 +21,7 @@ _NUMBERS = {
 }
 """what arrays are of, by the names that travel; little-endian"""
 _MOST_ARRAYS, _MOST_AXES = 64, 4
-PROTOCOL = 11
+PROTOCOL = 12
 """raised whenever a message, or a setting's default, changes its meaning; sides with different numbers refuse each
 other by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
 REASONS = (
