@@ -15,6 +15,7 @@ from fedrecplus.arrays import (
     in_numpy,
     like,
     product,
+    remember_equal,
     remember_last,
     rows_of,
     solve,
@@ -118,3 +119,26 @@ def test_what_was_computed_last_is_remembered_for_the_same_objects_alone() -> No
     first, second = np.ones(3), np.ones(3)
     assert [total(first, 2.0), total(first, 2.0), total(second, 2.0), total(first, 3.0)] == [6.0, 6.0, 6.0, 9.0]
     assert asked == [2.0, 2.0, 3.0]
+
+
+def test_what_takes_long_is_remembered_for_equal_arrays() -> None:
+    asked = []
+
+    @remember_equal
+    def total(table: Any, scale: Any) -> float:
+        asked.append(table)
+        return float(scale * table.sum())
+
+    scale, numbers = Scale(), np.arange(3.0)
+    tables = [numbers, numbers.copy(), numbers.astype(np.float32), numbers + 1.0, numbers[:2]]
+    assert [total(table, scale) for table in tables] == [6.0, 6.0, 6.0, 12.0, 2.0]
+    assert [table.dtype.itemsize * len(table) for table in asked] == [24, 12, 24, 16]
+    total(numbers[:2], Scale())
+    assert len(asked) == 5, "what is no array is the same where it is the same object"
+
+
+class Scale:
+    """Equal to none but itself."""
+
+    def __mul__(self, other: Any) -> Any:
+        return 2.0 * other

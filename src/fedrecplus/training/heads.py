@@ -21,7 +21,7 @@ from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, pr
 from fedrecplus.protocol import BYTES_PER_NUMBER
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import plan_of
-from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of, with_head
+from fedrecplus.training.evaluation import Fallback, Predictor, errors_of, predictor_of, with_head
 from fedrecplus.training.ranking import lists_of
 
 Array = NDArray[np.float64]
@@ -98,31 +98,39 @@ class HeldBack:
     def chosen(self, engine: Engine, state: SimulationState) -> tuple[SimulationState, int]:
         """The state with the best head, choice by choice, and the bytes of the sums that say so."""
         head: tuple[int, ...] = ()
-        numbers = 0
+        numbers, plain = 0, None
+        usual: dict[str, Array] = {}
+        """losses of the head so far, which are those of the next choice's first candidate"""
         for choice in self.problem.config.model.head_choices():
             states = [_with_head(state, (*head, place)) for place in range(len(choice.candidates))]
-            losses = self._errors(engine, states) if choice.by == "errors" else self._of_lists(engine, states)
-            head = (*head, surely_best(losses, max(self.sure, choice.sure)))
+            known = [usual[choice.by]] if choice.by in usual else []
+            if choice.by == "errors":
+                likes = self.problem.ratings.likes_alone  # which have no errors
+                losses = [np.zeros(1)] if likes else known + self._errors(engine, states[len(known) :])
+                plain = None
+            else:
+                plain = plain or predictor_of(engine, self.problem, states[0])
+                losses = known + self._of_lists(engine, states[len(known) :], plain)
+            best = surely_best(np.stack(losses), max(self.sure, choice.sure))
+            head, usual[choice.by] = (*head, best), losses[best]
             numbers += 2 * len(losses)
         return _with_head(state, head), BYTES_PER_NUMBER * numbers * len(self.problem.able)
 
-    def _errors(self, engine: Engine, states: list[SimulationState]) -> Array:
-        """Squared errors by state and client; of likes alone there are none."""
-        if self.problem.ratings.likes_alone:
-            return np.zeros((1, 1))
+    def _errors(self, engine: Engine, states: list[SimulationState]) -> list[Array]:
+        """Squared errors of each state by client."""
         predictors = (predictor_of(engine, self.problem, state) for state in states)
-        return np.stack([errors_of(self.ratings, each.predict, self._fallback).squared for each in predictors])
+        return [errors_of(self.ratings, each.predict, self._fallback).squared for each in predictors]
 
-    def _of_lists(self, engine: Engine, states: list[SimulationState]) -> Array:
-        """1 − NDCG by state and client, of those who kept back what they like; ratings are predicted the same."""
-        plain, least = predictor_of(engine, self.problem, states[0]), self.problem.config.evaluation.relevant_from
+    def _of_lists(self, engine: Engine, states: list[SimulationState], plain: Predictor) -> list[Array]:
+        """1 − NDCG of each state by client, of those who kept back what they like; all predict ratings as ``plain``."""
+        least = self.problem.config.evaluation.relevant_from
         weights = (engine.list_weights(with_head(self.problem, state), plain.W, plain.X) for state in states)
         predictors = (replace(plain, Z=Z) for Z in weights)
         lists = (
             lists_of(self.problem.ratings, self.ratings, predictor, self._fallback, (DEPTH,), least)
             for predictor in predictors
         )
-        return np.stack([1.0 - each.by_client[f"ndcg@{DEPTH}"] for each in lists])
+        return [1.0 - each.by_client[f"ndcg@{DEPTH}"] for each in lists]
 
     @property
     def _fallback(self) -> Fallback:

@@ -20,6 +20,7 @@ from fedrecplus.training.run import Run, finished_run, recommender_of, result_of
 from fedrecplus.training.run_folder import RunFolder, fingerprint
 from fedrecplus.training.running import Training
 from fedrecplus.training.warm_start import Earlier
+from fedrecplus.workers import threads_for
 
 Start = str | Path | Run | Recommender | SharedModel
 """what a training may begin with: a run, its folder, or its model"""
@@ -98,13 +99,14 @@ def train(
         ledger.before_statistics(fresh=not config.seeded_noise)
     looking_on, retries = (progress, stop, checkpoint_seconds, callbacks), saved.retries if saved else 0
     training = _kind(ratings)(config, problem, test, folder, *looking_on, ledger, earlier, retries)
-    try:
-        training.run(saved)
-    except UserError:
-        if folder and folder.begun and begun is None and not folder.metrics():  # it failed before its first round
-            folder.give_up()
-        raise
-    evaluation, predictor = training.final()
+    with threads_for(ratings.item_count):
+        try:
+            training.run(saved)
+        except UserError:
+            if folder and folder.begun and begun is None and not folder.metrics():  # it failed before its first round
+                folder.give_up()
+            raise
+        evaluation, predictor = training.final()
     made = watch.made(config.seed)
     result = result_of(training, evaluation, {**data, "made": made if begun is None else {**begun, "resumed": made}})
     recommender = recommender_of(training, predictor)

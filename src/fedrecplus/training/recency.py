@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,18 +36,28 @@ _EXTREMES = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 Array = NDArray[np.float64]
 
 
-def chosen_decay(problem: Problem, V: NDArray[Any]) -> float:
-    """The setting or, where it leaves it to validation, the decay that ranks last choices best; 0: none.
+class Decay(NamedTuple):
+    """How closely lists follow what was chosen last, and how well they then rank last choices."""
+
+    decay: float
+    """0: not at all"""
+    ndcg: float = 0.0
+    """the sum over kept-back choices, where validation chose"""
+
+
+def chosen_decay(problem: Problem, V: NDArray[Any]) -> Decay:
+    """The setting or, where it leaves it to validation, the decay that ranks last choices best.
 
     Under a budget nothing is validated: which decay was best would be released beside it.
     """
     if problem.config.model.recency != VALIDATED:
-        return problem.config.model.recency
+        return Decay(problem.config.model.recency)
     if not is_validated(problem.config, problem.ratings):
-        return 0.0
+        return Decay(0.0)
     ndcg = ndcg_of_decays(problem, V, (0.0, *DECAYS, math.inf))
     best = best_of(ndcg)
-    return best if _surely_better(ndcg[best], ndcg[0.0]) and _surely_better(ndcg[best], ndcg[math.inf]) else 0.0
+    sure = all(_surely_better(ndcg[best], ndcg[other]) for other in (0.0, math.inf))
+    return Decay(best, float(ndcg[best].sum())) if sure else Decay(0.0)
 
 
 def is_validated(config: Config, ratings: Ratings) -> bool:
@@ -60,14 +70,15 @@ def ndcg_of_decays(problem: Problem, V: NDArray[Any], decays: Sequence[float]) -
     """By decay, how well each kept-back choice is ranked, in NDCG@10; 0 is the list without order.
 
     An infinite one tells what order has no part in: lists that follow also have another ridge and no ratings.
-    On the processor, whatever engine trained: models that follow an order solve for their weights and keep none.
+    On the processor, whatever engine trained: models that follow an order solve for their weights and keep none. Lists
+    that follow are made of choices alone, so ratings are regressed on for the list without order only.
     """
     ndcg: dict[float, list[Array]] = {decay: [] for decay in decays}
     X = item_columns(problem, V)
     engine, private = engine_of(replace(problem.config, engine="fast")), start_private(problem, X.dtype.type)
     for known, ages, last in kept_back(problem.ratings):
         own = replace(problem, ratings=known)
-        W = engine.user_weights(own, private, X)
+        W = engine.user_weights(own, private, X) if 0.0 in decays else np.zeros((known.clients, X.shape[1]), X.dtype)
         for decay in decays:
             Z = engine.list_weights(own, W, X, recency_weights(ages, decay))
             ndcg[decay].append(ndcg_of_last(known, last, Predictor(W, X, Z)))

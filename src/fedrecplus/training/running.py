@@ -19,6 +19,7 @@ from fedrecplus.engines import (
     SimulationState,
     compile_seconds,
     engine_of,
+    item_columns,
     rounds,
 )
 from fedrecplus.errors import UserError
@@ -42,7 +43,7 @@ from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger, Line
 from fedrecplus.training.ranking import lists_of
-from fedrecplus.training.recency import asks_what_is_next, chosen_decay
+from fedrecplus.training.recency import Decay, asks_what_is_next, chosen_decay
 from fedrecplus.training.run_folder import Checkpoint, RunFolder, Tally
 from fedrecplus.training.sampled import sampled_ranking
 from fedrecplus.training.warm_start import Earlier
@@ -86,6 +87,8 @@ class Training:
     """errors in the state that it has come to, where they were looked at"""
     following: Following | None = None
     """rounds that it went on with"""
+    scored_before: Scored | None = None
+    """errors before these, which change no prediction of a rating"""
 
     def run(self, saved: Checkpoint | None = None) -> None:
         """All rounds that are left, with ever smaller steps until none diverges; KeyboardInterrupt on ``stop()``."""
@@ -113,7 +116,7 @@ class Training:
                 began = _stopwatch()
                 for self.state, report in more:
                     self.tally = self.tally.after(report, _stopwatch() - began)
-                    self.scored = self.score(self.state) if self._is_due() else None
+                    self.scored = self._scored_now() if self._is_due() else None
                     self._after_round(report)
                     if any(callback.wants_stop() for callback in self.callbacks):
                         break
@@ -127,16 +130,18 @@ class Training:
         """Those of a table of what is chosen soon after what, where lists follow an order; None after the last."""
         following = self.following
         if following is not None:
-            self.decay = following.decay
+            self.validated = following.decay
             if not following.taken:
-                self.problem, self.state, self.scored = following.plain, following.without_table(self.state), None
+                self.problem, self.state = following.plain, following.without_table(self.state)
+                self.scored = self.scored_before
             return None
         if self.state.server.round < self.problem.config.server.rounds or not self.decay:
             return None
-        self.following = Following.of(self.problem, self.state, self.decay)
+        self.following = Following.of(self.problem, self.state, self.validated)
         if self.following is None:
             return None
         self._save()
+        self.scored_before = self.scored = self.scored or self.score(self.state)
         self.problem = self.following.whole
         return self.following.rounds(self.engine)
 
@@ -249,6 +254,14 @@ class Training:
         errors = errors_of(self.judged, predictor.predict, self.fallback, tail)
         return Scored(errors.total, errors, predictor)
 
+    def _scored_now(self) -> Scored:
+        """Errors in the state that it has come to; in rounds of a table for lists alone, those before them."""
+        if self.scored_before is None or self.scored_before.predictor is None:
+            return self.score(self.state)
+        W, X = self.scored_before.predictor.W, item_columns(with_head(self.problem, self.state), self.state.server.V)
+        wide = np.pad(W, ((0, 0), (0, X.shape[1] - W.shape[1])))
+        return self.scored_before._replace(predictor=replace(self.scored_before.predictor, W=wide, X=X))
+
     def _untrained(self) -> Scores:
         state = self.engine.start(self.problem)
         return self.score(state if self.earlier is None else self.earlier.begin(self.problem, state)).scores
@@ -260,7 +273,7 @@ class Training:
 
     def final(self) -> tuple[Evaluation | None, Predictor | None]:
         """All measures in the last state, where there are test ratings, and what ranks everybody's lists."""
-        self.scored = self.scored or self.score(self.state)
+        self.scored = self.scored or self._scored_now()
         _, errors, plain = self.scored
         assert errors is not None
         assert plain is not None
@@ -278,9 +291,14 @@ class Training:
             evaluation.ranking.update(sampled_ranking(*judged, negatives, self.config.seed))
         return evaluation, predictor
 
-    @cached_property
+    @property
     def decay(self) -> float:
         """Of a choice's weight in lists of what comes next; 0: they follow no order."""
+        return self.validated.decay
+
+    @cached_property
+    def validated(self) -> Decay:
+        """That decay, and what validation says of it."""
         return chosen_decay(with_head(self.problem, self.state), self.state.server.V)
 
     @property

@@ -20,7 +20,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import Array, Items, add_to_diagonal, in_numpy, like, namespace, product, remember_last, rows_of
+from fedrecplus.arrays import (
+    Array,
+    Items,
+    add_to_diagonal,
+    in_numpy,
+    like,
+    namespace,
+    product,
+    remember_equal,
+    remember_last,
+    rows_of,
+)
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Changes, HeadChoice, Trained, fitted_columns, ials, reconstruction
@@ -104,7 +115,7 @@ class Joint(ials.Ials[J]):
         k, settings = self.settings.factors, self.settings
         columns = [like(public_columns(public, settings), V), settings.interaction_scale * V[:, k:], V[:, :k]]
         if settings.kernel_scale > 0.0:
-            columns.insert(1, settings.kernel_scale * like(components_of(V, k, public), V))
+            columns.insert(1, settings.kernel_scale * like(components_of(in_numpy(V), k, public), V))
         X: NDArray[Any] = namespace(V).concat(columns, axis=1)
         return X
 
@@ -180,10 +191,9 @@ def _combined(values: Mapping[str, tuple[Any, ...]]) -> tuple[Changes, ...]:
     return ({}, *(dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())))
 
 
-@remember_last
-def components_of(V: NDArray[Any], factors: int, public: PublicItems) -> Array:
-    """Those of the kernel over public columns, choices and ratings."""
-    table = in_numpy(V)
+@remember_equal
+def components_of(table: NDArray[Any], factors: int, public: PublicItems) -> Array:
+    """Those of the kernel over public columns, choices and ratings. Rounds of another table leave these as they are."""
     return kernel_components([public_features(public), table[:, factors:], table[:, :factors]], public.popularity)
 
 
