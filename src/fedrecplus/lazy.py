@@ -25,7 +25,7 @@ def lazily(package: str) -> None:
         return value
 
     door.__getattr__ = find
-    door.__dir__ = lambda: sorted({*vars(door), *_homes(package)})
+    door.__dir__ = lambda: sorted({*vars(door), *_homes(package)} - {"TYPE_CHECKING", "lazily"})
 
 
 @functools.cache

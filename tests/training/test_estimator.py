@@ -230,6 +230,13 @@ def test_parameters_are_settings() -> None:
             fr.FedRec().set_params(**wrong)
 
 
+def test_parameters_of_other_libraries_are_told_what_they_are_called_here() -> None:
+    with pytest.raises(UserError, match="here it is called seed"):
+        fr.FedRec("fedmf", random_state=3)
+    with pytest.raises(UserError, match="here it is called model__factors"):
+        fr.FedRec("fedmf").set_params(n_factors=3)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [

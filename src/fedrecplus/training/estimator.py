@@ -40,6 +40,12 @@ _OWN = (
     *("algorithm", "channel", "epsilon", "delta", "noise", "simulation_only"),
     *("user", "item", "rating", "timestamp", "items", "listed", "scale", "duplicates", "missing", "on_error", "seed"),
 )
+_ELSEWHERE = {
+    "random_state": "seed",
+    **dict.fromkeys(("n_factors", "factors", "embedding_size"), "model__factors"),
+    **dict.fromkeys(("n_epochs", "epochs", "iterations", "rounds"), "server__rounds"),
+}
+"""what a parameter is called in other libraries → and here"""
 Pairs = Any
 """a frame with a user and an item column, an array of two columns, or a list of pairs"""
 
@@ -278,6 +284,8 @@ class FedRec:
 
     def _set_settings(self, settings: Mapping[str, Any]) -> None:
         for name in settings:
+            if name in _ELSEWHERE:
+                raise UserError(f"unknown parameter {name!r}", f"here it is called {_ELSEWHERE[name]}")
             if "__" not in name:
                 raise unknown_name("parameter", name, [*_OWN, "model__factors, and so on for every setting"])
         self.settings = {**self.settings, **settings}

@@ -230,7 +230,7 @@ def warn_of_clipping(clients: int, round_number: int) -> None:
     """
     if clients and (rounds := next(_clipped_rounds)) == 10 ** (len(str(rounds)) - 1):
         so_far = f" ({rounds:,} such rounds so far)" if rounds > 1 else ""
-        said = "round %d: numbers of %d clients are clipped to the channel's bounds%s"
+        said = "round %d: numbers of %d clients are clipped%s; a greater channel.bound clips fewer"
         _log.warning(said, round_number, clients, so_far)
 
 
