@@ -45,7 +45,8 @@
     const small = narrow.matches && !printing;
     const layout = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: c.way,
       font: { color: c.ink, size: small ? 10 : 12, family: "system-ui, sans-serif" },
-      margin: { l: small ? 46 : 64, r: small ? 8 : 24, t: 16, b: 60 }, hovermode: "closest",
+      // wide enough for ticks of four figures: if these widen it, a legend wraps elsewhere, and ticks change again, without end
+      margin: { l: small ? 58 : 64, r: small ? 8 : 24, t: 16, b: 60 }, hovermode: "closest",
       legend: { orientation: "h", y: -0.24, yanchor: "top" }, ...given };
     for (const name of new Set(["xaxis", "yaxis", ...Object.keys(given).filter((key) => /^[xy]axis/.test(key))])) {
       layout[name] = axis(name, given[name], traces, c);
