@@ -33,7 +33,7 @@ from fedrecplus.training import (
     score as evaluate,
     with_smaller_step,
 )
-from fedrecplus.workers import Stop, Tell, core_count, run_tasks
+from fedrecplus.workers import Stop, Tell, core_count, run_tasks, threads_for
 
 Progress = Callable[[str, float], None]
 """what is being done, and which share of the case is done"""
@@ -153,7 +153,8 @@ def run_cases(
 def _work(
     training: Ratings, test: Ratings, extent: AuditExtent, workers: int, case: AuditCase, tell: Tell, _: Stop
 ) -> list[dict[str, Any]]:
-    return audit_case(case, training, test, extent, lambda what, share: tell((what, share)), workers)
+    with threads_for(training.item_count):
+        return audit_case(case, training, test, extent, lambda what, share: tell((what, share)), workers)
 
 
 def audit_case(
