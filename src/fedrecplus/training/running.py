@@ -116,7 +116,7 @@ class Training:
                 began = _stopwatch()
                 for self.state, report in more:
                     self.tally = self.tally.after(report, _stopwatch() - began)
-                    self.scored = self._scored_now() if self._is_due() else None
+                    self.scored = (self._scored_before_table() or self.score(self.state)) if self._is_due() else None
                     self._after_round(report)
                     if any(callback.wants_stop() for callback in self.callbacks):
                         break
@@ -254,10 +254,10 @@ class Training:
         errors = errors_of(self.judged, predictor.predict, self.fallback, tail)
         return Scored(errors.total, errors, predictor)
 
-    def _scored_now(self) -> Scored:
-        """Errors in the state that it has come to; in rounds of a table for lists alone, those before them."""
+    def _scored_before_table(self) -> Scored | None:
+        """In rounds of a table for lists alone: the errors before them, which it doesn't change."""
         if self.scored_before is None or self.scored_before.predictor is None:
-            return self.score(self.state)
+            return None
         W, X = self.scored_before.predictor.W, item_columns(with_head(self.problem, self.state), self.state.server.V)
         wide = np.pad(W, ((0, 0), (0, X.shape[1] - W.shape[1])))
         return self.scored_before._replace(predictor=replace(self.scored_before.predictor, W=wide, X=X))
@@ -273,7 +273,7 @@ class Training:
 
     def final(self) -> tuple[Evaluation | None, Predictor | None]:
         """All measures in the last state, where there are test ratings, and what ranks everybody's lists."""
-        self.scored = self.scored or self._scored_now()
+        self.scored = self.scored or self._scored_before_table() or self.score(self.state)
         _, errors, plain = self.scored
         assert errors is not None
         assert plain is not None
